@@ -1,0 +1,1 @@
+"""The parts that the commands in `script/` share."""

@@ -1,0 +1,70 @@
+"""The programs of a local server and how each is called."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from script.lib.bootstrap import ROOT
+from script.lib.ports import HOST, Ports
+from script.lib.supervisor import Program
+
+__all__ = ["NAMES", "Local", "Program"]
+
+NAMES = ["web", "worker", "beat", "sealer", "shop", "model", "postgres", "redis", "migrate", "seed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Local:
+    """Everything as it runs on one machine."""
+
+    env: Mapping[str, str]
+    folder: Path
+    ports: Ports
+
+    def web(self) -> Program:
+        return self._module(
+            "web", "daphne", "-b", HOST, "-p", str(self.ports.web), "config.asgi:application"
+        )
+
+    def worker(self) -> Program:
+        quick = ("--without-gossip", "--without-mingle")
+        return self._module(
+            "worker",
+            *("celery", "-A", "config", "worker", "-P", "threads", "-c", "16", "-l", "WARNING"),
+            *quick,
+        )
+
+    def beat(self) -> Program:
+        schedule = str(self.folder / "celerybeat-schedule")
+        return self._module(
+            "beat", "celery", "-A", "config", "beat", "-l", "WARNING", "--schedule", schedule
+        )
+
+    def sealer(self) -> Program:
+        return self._manage("sealer", "audit_sealer")
+
+    def migrate(self) -> Program:
+        return self._manage("migrate", "migrate", "--no-input", "--verbosity", "1")
+
+    def seed(self) -> Program:
+        return self._manage("seed", "seed_demo", "--shop-url", f"http://{HOST}:{self.ports.shop}")
+
+    def shop(self) -> Program:
+        return self._module(
+            *("shop", "orders_stub", "serve", "--port", str(self.ports.shop)),
+            *("--data", str(self.folder / "orders_stub")),
+            *("--agent-url", f"http://{HOST}:{self.ports.web}"),
+        )
+
+    def model(self) -> Program:
+        return self._module("model", "model_stub", "serve", "--port", str(self.ports.model))
+
+    def _manage(self, name: str, *words: str) -> Program:
+        return self._program(name, str(ROOT / "manage.py"), *words)
+
+    def _module(self, name: str, module: str, *words: str) -> Program:
+        return self._program(name, "-m", module, *words)
+
+    def _program(self, name: str, *words: str) -> Program:
+        return Program(name=name, argv=[sys.executable, *words], env=self.env, cwd=ROOT)

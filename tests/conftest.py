@@ -1,0 +1,73 @@
+"""What every test stands on: its own Redis database, no network beyond this machine, a browser."""
+
+import ipaddress
+import os
+import shutil
+import socket
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from config.celery import app
+from tests.audit_flush import django_db_setup
+
+__all__ = ["django_db_setup"]
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each parallel worker a Redis database of its own, as pytest-django does for PostgreSQL.
+
+    Their rows have equal ids, and so would their channel groups and queues.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker:
+        return
+    base, _, first = settings.REDIS_URL.rpartition("/")
+    url = f"{base}/{(int(first) + int(worker.removeprefix('gw'))) % 16}"
+    os.environ["REDIS_URL"] = url  # for the programs that tests start
+    settings.REDIS_URL = settings.CELERY_BROKER_URL = app.conf.broker_url = url
+    layer: dict[str, Any] = settings.CHANNEL_LAYERS["default"]
+    layer["CONFIG"]["hosts"] = [url]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _only_this_machine():
+    """Fail whatever test opens a connection to another machine."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def require_loopback(address: object) -> None:
+        if not isinstance(address, tuple):
+            return  # a Unix socket
+        host = address[0]
+        try:
+            near = ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            near = host == "localhost"
+        if not near:
+            raise AssertionError(
+                f"a test tried to reach {host}: only this machine is there in tests"
+            )
+
+    def checked_connect(self: socket.socket, address: Any) -> None:
+        require_loopback(address)
+        return connect(self, address)
+
+    def checked_connect_ex(self: socket.socket, address: Any) -> int:
+        require_loopback(address)
+        return connect_ex(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", checked_connect)
+        patch.setattr(socket.socket, "connect_ex", checked_connect_ex)
+        yield
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """The installed Chromium, for playwright's `executable_path`."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    assert found, "script/test installs Chromium, or says how to"
+    return found
