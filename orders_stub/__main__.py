@@ -1,0 +1,174 @@
+"""The shop's command line: `serve` runs it, `load_shop` loads a catalogue."""
+
+import argparse
+import fcntl
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from orders_stub import catalogue, times
+from orders_stub.app import build_app
+from orders_stub.catalogue import CatalogueError
+from orders_stub.config import DAY, Config
+from orders_stub.database import Database
+from orders_stub.shop import Shop, open_shop
+
+DATA = "ORDERS_STUB_DATA"
+BACKLOG = 512
+SECRET = "demo-client-secret-of-the-pretend-shop"  # noqa: S105 - a published demo default
+
+
+class CommandError(Exception):
+    """A command that cannot be done, with the reason for whoever typed it."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; 0 when it was done, 1 with a message on stderr when not."""
+    options = _parser().parse_args(arguments)
+    try:
+        return serve(options) if options.command == "serve" else load_shop(options)
+    except CommandError as exc:
+        sys.stderr.write(f"orders_stub: {exc}\n")
+        return 1
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve the shop until it is told to stop."""
+    config = Config(
+        data=_data(options),
+        agent_url=_origin(options.agent_url),
+        client_id=os.environ.get("ORDERS_STUB_CLIENT_ID") or "countersign",
+        client_secret=os.environ.get("ORDERS_STUB_CLIENT_SECRET") or SECRET,
+        key_window=options.key_window,
+        demo=not options.no_demo,
+    )
+    with _only_server(config.data), _listen(options.host, options.port) as listener:
+        _serve_on(listener, open_shop(config), options.host)
+    return 0
+
+
+def _serve_on(listener: socket.socket, shop: Shop, host: str) -> None:
+    server = uvicorn.Server(
+        uvicorn.Config(
+            build_app(shop),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+    )
+    listener.listen(BACKLOG)
+    port = listener.getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    # From here on the system queues connections, so nobody is turned away who reads this line.
+    sys.stdout.write(f"orders_stub ready: http://{shown}:{port} (data: {shop.config.data})\n")
+    sys.stdout.flush()
+    # uvicorn hands a caught signal on to the handler that was there before; ours ends quietly.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _quietly)
+    try:
+        server.run(sockets=[listener])
+    finally:
+        shop.db.close()
+
+
+def _quietly(_number: int, _frame: FrameType | None) -> None:
+    """A signal that uvicorn has obeyed already."""
+
+
+def load_shop(options: argparse.Namespace) -> int:
+    """Load a catalogue file, whole or not at all; the shop may be running meanwhile."""
+    db = Database(_data(options))
+    try:
+        loaded = catalogue.load_file(db, options.file, at=times.now())
+    except CatalogueError as exc:
+        problems = "\n  ".join(exc.problems)
+        message = f"{options.file} was refused, nothing was changed:\n  {problems}"
+        raise CommandError(message) from exc
+    finally:
+        db.close()
+    sys.stdout.write(f"{loaded.summary()}\n")
+    return 0
+
+
+def _data(options: argparse.Namespace) -> Path:
+    data: Path | None = options.data
+    if data is None and os.environ.get(DATA):
+        data = Path(os.environ[DATA])
+    if data is None:
+        raise CommandError(f"say where the shop keeps its data: --data DIR, or {DATA}")
+    if data.exists() and not data.is_dir():
+        raise CommandError(f"{data} is not a folder")
+    return data.resolve()
+
+
+def _origin(url: str) -> str:
+    """An origin fit for the content security policy: scheme, host and port, nothing else."""
+    parts = urlsplit(url)
+    plain = f"{parts.scheme}://{parts.netloc}"
+    if parts.scheme not in {"http", "https"} or not parts.hostname or url.rstrip("/") != plain:
+        raise CommandError(f"--agent-url must be like http://127.0.0.1:8000, not {url}")
+    return plain
+
+
+@contextmanager
+def _only_server(data: Path) -> Iterator[None]:
+    """One server a data folder: keys in use are known to one process only."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data / "serve.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            raise CommandError(f"another shop is being served from {data} already") from exc
+        yield
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio switches Nagle's delay off only for sockets that name their protocol.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as exc:
+        listener.close()
+        message = f"cannot listen on {host}:{port} ({exc.strerror}); choose another --port"
+        raise CommandError(message) from exc
+    return listener
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m orders_stub", description="A pretend shop for Countersign's demo and tests."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    serving = commands.add_parser("serve", help="serve the shop until stopped")
+    serving.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    serving.add_argument("--port", type=int, default=8001, help="0 takes any free port")
+    serving.add_argument("--agent-url", default="http://127.0.0.1:8000", metavar="URL")
+    serving.add_argument(
+        "--key-window",
+        type=float,
+        default=DAY,
+        metavar="SECONDS",
+        help="how long an idempotency key is remembered (24 hours)",
+    )
+    serving.add_argument("--no-demo", action="store_true", help="start without the demo catalogue")
+    loading = commands.add_parser("load_shop", help="load a catalogue of customers and orders")
+    loading.add_argument("file", type=Path)
+    for command in (serving, loading):
+        command.add_argument("--data", type=Path, metavar="DIR", help=f"data folder (or {DATA})")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""What the shop really does to an order: refund, cancel, change of address.
+
+Each function runs inside the caller's transaction, judges everything before it writes
+anything, and leaves one row in the ledger. What it returns is the body of the API's answer.
+"""
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from orders_stub import orders, shapes, times
+from orders_stub.database import Database
+from orders_stub.errors import RefusalError, invalid_request, not_found
+from orders_stub.order_shapes import read_refund_lines
+from orders_stub.orders import Order
+
+CHANGEABLE = frozenset({"pending", "processed"})
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who caused an effect: an OAuth client with its key, or the shop's back office with neither."""
+
+    client_id: str | None
+    idempotency_key: str | None
+    at: datetime
+
+
+def refund(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, Any]:
+    """Give money back. The sum of an order's refunds never passes what was captured.
+
+    Raises RefusalError: order_state, currency_mismatch, bad_amount, bad_line,
+    amount_over_captured, invalid_request.
+    """
+    given = _fields(body, "amount", "currency", "lines", "reason")
+    reason = _reason(given)
+    if order.status == "cancelled":
+        raise RefusalError(409, "order_state", "A cancelled order has nothing to refund.")
+    if given.get("currency") != order.currency:
+        message = f"This order was paid in {order.currency}."
+        raise RefusalError(422, "currency_mismatch", message)
+    amount = _amount(given.get("amount"))
+    lines = _refund_lines(order, given.get("lines", []))
+    _check_caps(order, amount, lines)
+
+    done = {
+        "id": f"re_{secrets.token_hex(8)}",
+        "kind": "refund",
+        "order_id": order.id,
+        "amount": amount,
+        "currency": order.currency,
+        "lines": lines,
+        "reason": reason,
+        "status": "succeeded",
+        "created_at": times.to_text(origin.at),
+        "idempotency_key": origin.idempotency_key,
+    }
+    kept = ("id", "amount", "currency", "created_at", "lines", "reason")
+    order.document["refunds"].append({name: done[name] for name in kept})
+    quantities = {line["line_id"]: line["quantity"] for line in lines}
+    for line in order.document["lines"]:
+        line["refunded_quantity"] += quantities.get(line["id"], 0)
+    orders.save(db, order)
+    _record(db, order, origin, done, {"lines": lines, "reason": reason})
+    return done
+
+
+def cancel(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, Any]:
+    """Cancel an order that has not left the house: its payments are voided, nothing is refunded.
+
+    Raises RefusalError: order_state, invalid_request.
+    """
+    reason = _reason(_fields(body, "reason"))
+    if order.status not in CHANGEABLE:
+        message = f"A {order.status} order cannot be cancelled any more."
+        raise RefusalError(409, "order_state", message)
+    if order.refunded:
+        message = "Part of this order has been refunded already, so it cannot be cancelled."
+        raise RefusalError(409, "order_state", message)
+
+    voided = order.captured
+    order.status = "cancelled"
+    for payment in order.document["payments"]:
+        payment["status"] = "voided"
+    orders.save(db, order)
+    done = _change("cancel", order, origin)
+    _record(db, order, origin, done, {"reason": reason, "voided": voided})
+    return done
+
+
+def change_address(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, Any]:
+    """Send an order that has not left the house elsewhere.
+
+    Raises RefusalError: order_state, bad_address.
+    """
+    try:
+        address = shapes.an_address(body, "address")
+    except shapes.ShapeError as exc:
+        raise RefusalError(422, "bad_address", str(exc)) from exc
+    if order.status not in CHANGEABLE:
+        message = f"The address of a {order.status} order cannot be changed any more."
+        raise RefusalError(409, "order_state", message)
+
+    before = order.document["shipping_address"]
+    order.document["shipping_address"] = address
+    orders.save(db, order)
+    done = _change("change_address", order, origin)
+    _record(db, order, origin, done, {"from": before, "to": address})
+    return done
+
+
+def find_by_key(
+    db: Database, key: str, *, client_id: str, customer_id: str, before: datetime
+) -> dict[str, Any]:
+    """The first answer's body of the effect that this key caused, done no later than `before`.
+
+    Raises not_found for unknown keys, for other customers' keys and for effects too young.
+    """
+    row = db.row(
+        "SELECT answer FROM effects WHERE idempotency_key = ? AND client_id = ?"
+        " AND customer_id = ? AND at <= ? ORDER BY n LIMIT 1",
+        key,
+        client_id,
+        customer_id,
+        times.to_text(before),
+    )
+    if row is None:
+        raise not_found()
+    answer: dict[str, Any] = json.loads(row["answer"])
+    return answer
+
+
+def _fields(body: Any, *names: str) -> dict[str, Any]:
+    try:
+        return shapes.an_object(body, "body", dict.fromkeys(names, False))
+    except shapes.ShapeError as exc:
+        raise invalid_request(str(exc)) from exc
+
+
+def _reason(given: dict[str, Any]) -> str:
+    try:
+        return shapes.a_text(given.get("reason", ""), "reason", most=500, empty=True)
+    except shapes.ShapeError as exc:
+        raise invalid_request(str(exc)) from exc
+
+
+def _amount(value: Any) -> int:
+    try:
+        return shapes.an_amount(value, "amount")
+    except shapes.ShapeError as exc:
+        raise RefusalError(422, "bad_amount", str(exc)) from exc
+
+
+def _refund_lines(order: Order, value: Any) -> list[dict[str, Any]]:
+    try:
+        lines = read_refund_lines(value, "lines")
+    except shapes.ShapeError as exc:
+        raise RefusalError(422, "bad_line", str(exc)) from exc
+    known = {line["id"] for line in order.document["lines"]}
+    if not known.issuperset(line["line_id"] for line in lines):
+        raise RefusalError(422, "bad_line", "This order has no such line.")
+    return lines
+
+
+def _check_caps(order: Order, amount: int, lines: list[dict[str, Any]]) -> None:
+    left = order.captured - order.refunded
+    if amount > left:
+        message = f"At most {left} can still be refunded of this order; {amount} was asked."
+        raise RefusalError(422, "amount_over_captured", message)
+    remaining = {
+        line["id"]: line["quantity"] - line["refunded_quantity"] for line in order.document["lines"]
+    }
+    for line in lines:
+        if line["quantity"] > remaining[line["line_id"]]:
+            message = (
+                f"Only {remaining[line['line_id']]} of line {line['line_id']} are left to refund."
+            )
+            raise RefusalError(422, "amount_over_captured", message)
+
+
+def _change(kind: str, order: Order, origin: Origin) -> dict[str, Any]:
+    return {
+        "id": f"ch_{secrets.token_hex(8)}",
+        "kind": kind,
+        "order": order.public(),
+        "idempotency_key": origin.idempotency_key,
+    }
+
+
+def _record(
+    db: Database, order: Order, origin: Origin, done: dict[str, Any], detail: dict[str, Any]
+) -> None:
+    db.run(
+        "INSERT INTO effects (id, kind, order_id, customer_id, client_id, amount, currency,"
+        " idempotency_key, at, detail, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        done["id"],
+        done["kind"],
+        order.id,
+        order.customer_id,
+        origin.client_id,
+        done.get("amount"),
+        done.get("currency"),
+        origin.idempotency_key,
+        times.to_text(origin.at),
+        json.dumps(detail | {"version": order.version}),
+        json.dumps(done),
+    )
