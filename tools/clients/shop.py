@@ -10,7 +10,7 @@ from urllib.parse import quote
 from django.utils import timezone
 from pydantic import ValidationError
 
-from tools.clients import wire
+from accounts import wire
 from tools.clients.errors import (
     InProgressError,
     KeyReusedError,

@@ -1,0 +1,5 @@
+"""Composition root: settings, urls, ASGI, Celery, the console's site."""
+
+from config.celery import app as celery_app
+
+__all__ = ["celery_app"]

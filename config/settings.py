@@ -1,0 +1,197 @@
+"""Countersign's settings, read once from the environment.
+
+`.env.example` lists every variable; a missing or odd value stops the start with all faults named.
+"""
+
+from pathlib import Path
+
+from config.env import Environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = Environment()
+
+# --- Identity of this deployment -------------------------------------------------------------
+SECRET_KEY = env.text("COUNTERSIGN_SECRET_KEY")
+DEBUG = env.flag("COUNTERSIGN_DEBUG", default=False)
+DEMO = env.flag("COUNTERSIGN_DEMO", default=False)
+PUBLIC_URL = env.url("COUNTERSIGN_PUBLIC_URL", "http://127.0.0.1:8000")
+ALLOWED_HOSTS = env.words("COUNTERSIGN_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+# Fernet keys, newest first: secrets at rest are written with the first and read with any.
+ENCRYPTION_KEYS = env.words("COUNTERSIGN_ENCRYPTION_KEYS")
+if not ENCRYPTION_KEYS:
+    env.faults.append("COUNTERSIGN_ENCRYPTION_KEYS is not set")
+# Ed25519 private key (32 bytes, base64) that signs the seals of the audit trail.
+SEAL_KEY = env.text("COUNTERSIGN_SEAL_KEY")
+
+# --- Stores -----------------------------------------------------------------------------------
+DATABASES = {"default": env.database("DATABASE_URL")}
+DATABASES["default"]["OPTIONS"] = {
+    "pool": {"min_size": 1, "max_size": env.integer("COUNTERSIGN_DB_POOL", 20, minimum=1)},
+}
+REDIS_URL = env.text("REDIS_URL")
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- The model --------------------------------------------------------------------------------
+OPENAI_BASE_URL = env.url("OPENAI_BASE_URL", "http://127.0.0.1:8002/v1")
+OPENAI_API_KEY = env.text("OPENAI_API_KEY", "no-key")
+MODEL = env.text("COUNTERSIGN_MODEL", "countersign-rules")
+# True when OPENAI_BASE_URL is the bundled rule-based stand-in: the widget says so in its footer.
+MODEL_IS_STAND_IN = env.flag("COUNTERSIGN_MODEL_IS_STAND_IN", default=False)
+MODEL_TIMEOUT = env.integer("COUNTERSIGN_MODEL_TIMEOUT", 30, minimum=1)  # seconds
+MODEL_MAX_OUTPUT = env.integer("COUNTERSIGN_MODEL_MAX_OUTPUT", 1024, minimum=1)  # tokens
+# Prices in millionths of a US dollar for a thousand tokens.
+MODEL_PRICE_INPUT = env.integer("COUNTERSIGN_MODEL_PRICE_INPUT", 150)
+MODEL_PRICE_OUTPUT = env.integer("COUNTERSIGN_MODEL_PRICE_OUTPUT", 600)
+
+# --- Work -------------------------------------------------------------------------------------
+SHOP_TIMEOUT = env.integer("COUNTERSIGN_SHOP_TIMEOUT", 8, minimum=1)  # seconds for one shop call
+LEASE_SECONDS = env.integer("COUNTERSIGN_LEASE_SECONDS", 60, minimum=5)
+SWEEP_SECONDS = env.integer("COUNTERSIGN_SWEEP_SECONDS", 5, minimum=1)
+CELERY_BROKER_URL = REDIS_URL
+
+# --- Django -----------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "daphne",
+    "accounts.apps.AccountsConfig",
+    "audit.apps.AuditConfig",
+    "tools.apps.ToolsConfig",
+    "approvals.apps.ApprovalsConfig",
+    "agents.apps.AgentsConfig",
+    "config.apps.ConsoleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "channels",
+    "csp",
+    "axes",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL]},
+    },
+}
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "accounts.backends.ConsoleBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "/console/"
+AXES_FAILURE_LIMIT = 8
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_ENABLE_ACCESS_FAILURE_LOG = True
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English")]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / ".data" / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+APPEND_SLASH = False
+
+# Cookies carry our own name: cookies ignore ports, and a shop's demo site may live on the same host.
+SESSION_COOKIE_NAME = "countersign_session"
+CSRF_COOKIE_NAME = "countersign_csrf"
+_HTTPS = PUBLIC_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 8 * 3600
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+        "manifest-src": ["'self'"],
+    },
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
+
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Countersign",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.text("COUNTERSIGN_LOG_LEVEL", "INFO")},
+    "loggers": {
+        "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+        "axes": {"level": "WARNING"},
+    },
+}
+
+env.check()

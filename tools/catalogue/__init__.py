@@ -1,0 +1,1 @@
+"""The tools, each with its schema and its rules beside it."""

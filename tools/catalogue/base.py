@@ -1,0 +1,112 @@
+"""What a tool is: its schema for the model, its authority, and its rules."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import override
+
+from accounts.models import Shop
+from tools.clients.shapes import Order
+from tools.clients.shop import ShopClient
+from tools.models import Kind
+from tools.policy import Ruling
+from tools.seal import Intent
+
+
+class Arguments(BaseModel):
+    """A tool's arguments: no extra fields, no coercion of one type into another."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+@dataclass(frozen=True)
+class Tool(Generic[A]):
+    """A tool's name, schema and authority.
+
+    `permission` is the scope its token needs at the shop; `calls_per_minute` holds per customer.
+    """
+
+    name: str
+    description: str
+    arguments: type[A]
+    permission: str
+    calls_per_minute: int
+
+    @property
+    def has_side_effects(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a read may use: the customer's own client, the shop, and the time."""
+
+    client: ShopClient
+    shop: Shop
+    now: datetime
+    today: date
+
+
+@dataclass(frozen=True)
+class ReadTool(Tool[A]):
+    """A tool that looks and changes nothing. `read` returns the result for the model."""
+
+    read: Callable[[A, Reading], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class EffectTool(Tool[A]):
+    """A tool that changes an order.
+
+    `decide` applies the rules to an order's facts: it returns the intent or raises DeniedError.
+    It is pure, so that the same decision is made again at sending.
+    """
+
+    kind: Kind
+    order_id: Callable[[A], str]
+    decide: Callable[[A, Order, Shop, datetime, Ruling], Intent]
+
+    @property
+    @override
+    def has_side_effects(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class HandOffTool(Tool[A]):
+    """The model's way to say that a person should take over."""
+
+
+def schema(tool: Tool[Any]) -> dict[str, Any]:
+    """The tool as the OpenAI API wants it: strict, so every property is required and none is extra."""
+    parameters = tool.arguments.model_json_schema()
+    _make_strict(parameters)
+    for definition in parameters.get("$defs", {}).values():
+        _make_strict(definition)
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": parameters,
+            "strict": True,
+        },
+    }
+
+
+def _make_strict(node: dict[str, Any]) -> None:
+    node.pop("title", None)
+    node.pop("description", None)
+    if "properties" not in node:
+        return
+    node["additionalProperties"] = False
+    node["required"] = list(node["properties"])
+    for value in node["properties"].values():
+        value.pop("default", None)
+        value.pop("title", None)

@@ -1,0 +1,376 @@
+"""Operations and their evidence, verdicts, switches, and the shop's policy documents."""
+
+from datetime import datetime
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector, SearchVectorField
+from django.db import models
+from django.db.models import Q
+from django_fsm import FSMField, transition
+from typing_extensions import override
+
+from accounts.models import Customer, Shop
+
+
+class Kind(models.TextChoices):
+    REFUND = "refund"
+    CANCEL = "cancel"
+    CHANGE_ADDRESS = "change_address"
+
+
+class State(models.TextChoices):
+    AWAITING_APPROVAL = "awaiting_approval"
+    APPROVED = "approved"
+    SENDING = "sending"
+    UNKNOWN = "unknown"
+    NEEDS_PERSON = "needs_person"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"
+    CANCELLED = "cancelled"
+
+
+UNSENT = (State.AWAITING_APPROVAL, State.APPROVED)
+SENT = (State.SENDING, State.UNKNOWN, State.NEEDS_PERSON)
+OPEN = (*UNSENT, *SENT)
+FINAL = (
+    State.SUCCEEDED,
+    State.FAILED,
+    State.REJECTED,
+    State.EXPIRED,
+    State.SUPERSEDED,
+    State.CANCELLED,
+)
+# What an operation may be only after every required role has countersigned.
+AUTHORISED = (*SENT, State.SUCCEEDED, State.FAILED)
+
+# Fits BIGINT sums of any realistic day and every JSON reader's exact integers.
+MAX_AMOUNT = 10**12
+
+
+class Operation(models.Model):
+    """One accepted intent to change something at the shop.
+
+    Holds the seal (the exact bytes that people see and approve) and the idempotency key, both
+    stored before anything is sent and never changed after.
+    """
+
+    shop = models.ForeignKey(Shop, on_delete=models.PROTECT, related_name="+")
+    customer = models.ForeignKey(Customer, on_delete=models.PROTECT, related_name="+")
+    # Plain numbers: tasks and tickets live in a layer above.
+    ticket_id = models.BigIntegerField()
+    task_id = models.BigIntegerField()
+    step_n = models.PositiveIntegerField()
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    order_id = models.CharField(max_length=64)
+    state = FSMField(
+        choices=State.choices, default=State.AWAITING_APPROVAL, protected=True, max_length=20
+    )
+    idempotency_key = models.CharField(max_length=80, unique=True)
+    # SHA-256 of what was asked (customer, kind, order, lines, amount, destination), so that the
+    # same proposal made again is recognised whatever step or ticket it comes from.
+    intent = models.CharField(max_length=64)
+    seal = models.BinaryField()
+    digest = models.CharField(max_length=64)
+    amount = models.BigIntegerField(null=True)
+    currency = models.CharField(max_length=3, blank=True)
+    required_roles = ArrayField(models.CharField(max_length=20))
+    granted_roles = ArrayField(models.CharField(max_length=20), default=list)
+    policy_version = models.PositiveIntegerField()
+    epoch = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    first_sent_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    reference = models.CharField(max_length=120, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+    decided_by_role = models.CharField(max_length=20, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="operation_kind_valid", condition=Q(kind__in=Kind.values)),
+            models.CheckConstraint(
+                name="operation_state_valid", condition=Q(state__in=State.values)
+            ),
+            models.CheckConstraint(
+                name="operation_customer_always_asked",
+                condition=Q(required_roles__contains=["customer"]),
+            ),
+            models.CheckConstraint(
+                name="operation_sent_only_when_granted",
+                condition=~Q(state__in=AUTHORISED)
+                | Q(granted_roles__contains=models.F("required_roles")),
+            ),
+            models.CheckConstraint(
+                name="operation_approved_means_granted",
+                condition=~Q(state=State.APPROVED)
+                | Q(granted_roles__contains=models.F("required_roles")),
+            ),
+            models.CheckConstraint(
+                name="operation_amount_valid",
+                condition=Q(amount__gte=1, amount__lte=MAX_AMOUNT, currency__regex=r"^[A-Z]{3}$")
+                | (Q(amount__isnull=True, currency="") & ~Q(kind=Kind.REFUND)),
+            ),
+            models.CheckConstraint(
+                name="operation_sent_has_time",
+                condition=~Q(state__in=AUTHORISED) | Q(first_sent_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="operation_final_has_time",
+                condition=Q(state__in=FINAL, finished_at__isnull=False)
+                | (~Q(state__in=FINAL) & Q(finished_at__isnull=True)),
+            ),
+            models.CheckConstraint(
+                name="operation_success_has_reference",
+                condition=~Q(state=State.SUCCEEDED) | ~Q(reference=""),
+            ),
+            models.UniqueConstraint(
+                name="operation_one_open_per_order",
+                fields=["shop", "order_id"],
+                condition=Q(state__in=OPEN),
+            ),
+            models.UniqueConstraint(name="operation_one_per_step", fields=["task_id", "step_n"]),
+        ]
+        indexes = [
+            models.Index(fields=["customer", "kind", "created_at"], name="operation_customer_day"),
+            models.Index(fields=["ticket_id"], name="operation_ticket"),
+            models.Index(
+                fields=["expires_at"],
+                name="operation_expiring",
+                condition=Q(state__in=UNSENT),
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return self.idempotency_key
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL
+
+    # Transitions set fields and nothing else; operations.py locks, checks, saves and records.
+
+    @transition(field=state, source=State.AWAITING_APPROVAL, target=State.APPROVED)
+    def approve(self) -> None: ...
+
+    @transition(field=state, source=State.APPROVED, target=State.SENDING)
+    def start(self, *, epoch: int, at: datetime) -> None:
+        self.epoch = epoch
+        self.first_sent_at = self.first_sent_at or at
+
+    @transition(field=state, source=State.UNKNOWN, target=State.SENDING)
+    def start_again(self, *, epoch: int) -> None:
+        self.epoch = epoch
+
+    @transition(field=state, source=[State.SENDING, State.UNKNOWN], target=State.SUCCEEDED)
+    def succeed(self, *, reference: str, at: datetime) -> None:
+        self.reference = reference
+        self.finished_at = at
+
+    @transition(field=state, source=[State.SENDING, State.UNKNOWN], target=State.FAILED)
+    def fail(self, *, reason: str, at: datetime) -> None:
+        self.reason = reason
+        self.finished_at = at
+
+    @transition(field=state, source=[State.SENDING, State.UNKNOWN], target=State.UNKNOWN)
+    def lose_sight(self, *, reason: str) -> None:
+        self.reason = reason
+
+    @transition(field=state, source=[State.SENDING, State.UNKNOWN], target=State.NEEDS_PERSON)
+    def need_person(self, *, reason: str) -> None:
+        self.reason = reason
+
+    @transition(field=state, source=UNSENT, target=State.REJECTED)
+    def reject(self, *, role: str, reason: str, at: datetime) -> None:
+        self.decided_by_role = role
+        self.reason = reason
+        self.finished_at = at
+
+    @transition(field=state, source=UNSENT, target=State.EXPIRED)
+    def expire(self, *, at: datetime) -> None:
+        self.finished_at = at
+
+    @transition(field=state, source=UNSENT, target=State.SUPERSEDED)
+    def supersede(self, *, reason: str, at: datetime) -> None:
+        self.reason = reason
+        self.finished_at = at
+
+    @transition(field=state, source=UNSENT, target=State.CANCELLED)
+    def cancel(self, *, reason: str, at: datetime) -> None:
+        self.reason = reason
+        self.finished_at = at
+
+
+class AttemptOutcome(models.TextChoices):
+    SUCCEEDED = "succeeded"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    NOT_SENT = "not_sent"
+
+
+class Attempt(models.Model):
+    """One try at sending an operation. Without an outcome it may have reached the shop."""
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
+    n = models.PositiveSmallIntegerField()
+    epoch = models.BigIntegerField()
+    request_digest = models.CharField(max_length=64)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=20, choices=AttemptOutcome.choices, blank=True)
+    detail = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="attempt_numbered_once", fields=["operation", "n"]),
+            models.CheckConstraint(
+                name="attempt_outcome_valid", condition=Q(outcome__in=["", *AttemptOutcome.values])
+            ),
+            models.CheckConstraint(
+                name="attempt_finished_with_outcome",
+                condition=Q(finished_at__isnull=True, outcome="")
+                | (Q(finished_at__isnull=False) & ~Q(outcome="")),
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.operation_id}/{self.n}"
+
+
+class Observation(models.Model):
+    """Evidence about an outcome that came late. Never rewrites a state by itself."""
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="observations")
+    source = models.CharField(max_length=40)
+    body = models.JSONField()
+    at = models.DateTimeField()
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.source} about {self.operation_id}"
+
+
+class Gate(models.TextChoices):
+    OFFERED = "offered"
+    SHAPE = "shape"
+    SCOPE = "scope"
+    POLICY = "policy"
+    APPROVAL = "approval"
+    EXECUTE = "execute"
+
+
+class Finding(models.TextChoices):
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+
+
+class Verdict(models.Model):
+    """What one gate found about one call: the rule, what it looked at, and the policy version."""
+
+    shop = models.ForeignKey(Shop, on_delete=models.PROTECT, related_name="+")
+    customer = models.ForeignKey(Customer, on_delete=models.PROTECT, related_name="+")
+    task_id = models.BigIntegerField()
+    step_n = models.PositiveIntegerField()
+    tool = models.CharField(max_length=64)
+    gate = models.CharField(max_length=20, choices=Gate.choices)
+    rule = models.CharField(max_length=80)
+    finding = models.CharField(max_length=10, choices=Finding.choices)
+    inputs = models.JSONField(default=dict)
+    policy_version = models.PositiveIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="verdict_gate_valid", condition=Q(gate__in=Gate.values)),
+            models.CheckConstraint(
+                name="verdict_finding_valid", condition=Q(finding__in=Finding.values)
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["task_id", "step_n"], name="verdict_step"),
+            models.Index(fields=["customer", "tool", "at"], name="verdict_rate"),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.gate}: {self.rule} {self.finding}"
+
+
+class Switch(models.Model):
+    """A kill switch. No shop means every shop; no tool means every tool."""
+
+    shop = models.ForeignKey(Shop, null=True, on_delete=models.PROTECT, related_name="+")
+    tool = models.CharField(max_length=64, blank=True)
+    is_off = models.BooleanField(default=True)
+    reason = models.CharField(max_length=500)
+    changed_by = models.CharField(max_length=120)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="switch_one_per_scope", fields=["shop", "tool"], nulls_distinct=False
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.shop_id or 'every shop'}/{self.tool or 'every tool'}"
+
+
+class PolicyDocument(models.Model):
+    """One version of one of a shop's documents, in force between two days of the shop's calendar."""
+
+    shop = models.ForeignKey(Shop, on_delete=models.PROTECT, related_name="+")
+    slug = models.SlugField()
+    title = models.CharField(max_length=200)
+    version = models.PositiveIntegerField()
+    effective_from = models.DateField()
+    effective_to = models.DateField(null=True)
+    source = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="policy_document_version_once", fields=["shop", "slug", "version"]
+            ),
+            models.CheckConstraint(
+                name="policy_document_ends_after_start",
+                condition=Q(effective_to__isnull=True)
+                | Q(effective_to__gt=models.F("effective_from")),
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.title} v{self.version}"
+
+
+class PolicyPassage(models.Model):
+    """One section of a document, found by PostgreSQL full-text search."""
+
+    document = models.ForeignKey(PolicyDocument, on_delete=models.CASCADE, related_name="passages")
+    n = models.PositiveSmallIntegerField()
+    heading = models.CharField(max_length=200)
+    text = models.TextField(max_length=4000)
+    search = models.GeneratedField(
+        expression=SearchVector("heading", "text", config="english"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="policy_passage_numbered_once", fields=["document", "n"]),
+        ]
+        indexes = [GinIndex(fields=["search"], name="policy_passage_search")]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.document_id}/{self.n} {self.heading}"

@@ -1,0 +1,38 @@
+"""Money: integers in minor units beside an ISO 4217 code; decimals only at the edges."""
+
+import re
+from decimal import Decimal
+
+from babel.numbers import format_currency, get_currency_precision
+
+# Plain digits only: Decimal would also take '1_000', full-width digits and exponents.
+_DECIMAL = re.compile(r"^(0|[1-9][0-9]{0,9})(\.[0-9]{1,3})?$", re.ASCII)
+
+
+class AmountError(ValueError):
+    """The text is not an amount in this currency."""
+
+
+def parse_amount(text: str, currency: str) -> int:
+    """ "40.00" in USD is 4000. Raises AmountError for anything but a plain positive decimal."""
+    if not _DECIMAL.match(text):
+        raise AmountError("an amount is written like 40.00")
+    precision = get_currency_precision(currency)
+    minor = Decimal(text).scaleb(precision)
+    if minor != minor.to_integral_value():
+        raise AmountError(f"{currency} has {precision} decimals")
+    if minor <= 0:
+        raise AmountError("an amount is more than nothing")
+    return int(minor)
+
+
+def to_decimal_text(amount: int, currency: str) -> str:
+    """4000 in USD is "40.00": for machines, no grouping and no sign of the currency."""
+    precision = get_currency_precision(currency)
+    return f"{Decimal(amount).scaleb(-precision):.{precision}f}"
+
+
+def show(amount: int, currency: str, locale: str = "en_US") -> str:
+    """4000 in USD is "$40.00": for people, in the locale's own way."""
+    value = Decimal(amount).scaleb(-get_currency_precision(currency))
+    return format_currency(value, currency, locale=locale.replace("-", "_"))

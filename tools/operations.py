@@ -1,0 +1,246 @@
+"""Operations before and after the wire: create, grant, turn down, settle.
+
+Every function locks the row, checks, changes, saves the named fields, records and announces, all
+in one transaction. Sending itself is in `sending.py`.
+"""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django_fsm import TransitionNotAllowed
+
+from accounts.models import Customer, Role, Shop
+from audit import services as audit
+from tools import money
+from tools.clients.shapes import Order
+from tools.models import OPEN, Operation, State
+from tools.seal import Intent, seal
+from tools.signals import operation_moved
+
+IN_WORDS = {
+    State.AWAITING_APPROVAL: "waiting for a yes",
+    State.APPROVED: "approved and about to be sent",
+    State.SENDING: "being sent",
+    State.UNKNOWN: "still being checked with the shop",
+    State.NEEDS_PERSON: "being checked by a person",
+}
+
+
+class OperationStateError(Exception):
+    """The operation is not in a state in which this can be done. `operation` shows which it is in."""
+
+    def __init__(self, operation: Operation) -> None:
+        super().__init__(f"{operation.idempotency_key} is {operation.state}")
+        self.operation = operation
+
+
+def get_open(*, shop_id: int, order_id: str) -> Operation | None:
+    """The order's one non-final operation, if there is one."""
+    return Operation.objects.filter(shop_id=shop_id, order_id=order_id, state__in=OPEN).first()
+
+
+def list_of_task(*, task_id: int) -> list[Operation]:
+    """A task's operations, oldest first."""
+    return list(Operation.objects.filter(task_id=task_id).order_by("id"))
+
+
+def succeeded_kinds(*, ticket_id: int) -> frozenset[str]:
+    """The kinds of change that have truly happened in this ticket."""
+    return frozenset(
+        Operation.objects.filter(ticket_id=ticket_id, state=State.SUCCEEDED).values_list(
+            "kind", flat=True
+        )
+    )
+
+
+def create(
+    intent: Intent,
+    *,
+    shop: Shop,
+    customer: Customer,
+    order: Order,
+    arguments: dict[str, Any],
+    required_roles: list[str],
+    ticket_id: int,
+    task_id: int,
+    step_n: int,
+    now: datetime,
+) -> Operation:
+    """Seal an intent and store it with its idempotency key, before anybody is asked.
+
+    Runs in the caller's transaction.
+    """
+    seconds = shop.customer_approval_seconds
+    if Role.STAFF in required_roles:
+        seconds += shop.staff_approval_seconds
+    key = f"task-{task_id}-step-{step_n}"
+    expires_at = now + timedelta(seconds=seconds)
+    sealed = seal(
+        intent,
+        shop=shop.slug,
+        customer=customer.external_id,
+        order=order,
+        arguments=arguments,
+        policy_version=shop.policy_version,
+        expires_at=expires_at,
+        idempotency_key=key,
+    )
+    operation = Operation.objects.create(
+        shop=shop,
+        customer=customer,
+        ticket_id=ticket_id,
+        task_id=task_id,
+        step_n=step_n,
+        kind=intent.kind,
+        order_id=intent.order_id,
+        idempotency_key=key,
+        intent=intent.key(customer=customer.external_id),
+        seal=sealed.body,
+        digest=sealed.digest,
+        amount=intent.amount,
+        currency=intent.currency,
+        required_roles=required_roles,
+        policy_version=shop.policy_version,
+        created_at=now,
+        expires_at=expires_at,
+    )
+    record(operation, "proposed", actor="agent", at=now, data={"digest": sealed.digest})
+    return operation
+
+
+@transaction.atomic
+def grant(*, operation_id: int, role: str, by: str, now: datetime) -> Operation:
+    """Add one role's yes. With the last one that is required the operation is approved.
+
+    Raises OperationStateError when it no longer waits for a yes.
+    """
+    operation = lock(operation_id)
+    if operation.state != State.AWAITING_APPROVAL:
+        raise OperationStateError(operation)
+    operation.granted_roles = sorted({*operation.granted_roles, role})
+    is_complete = set(operation.required_roles) <= set(operation.granted_roles)
+    if is_complete:
+        operation.approve()
+    operation.save(update_fields=["granted_roles", "state"])
+    record(operation, "granted", actor=by, at=now, data={"role": role})
+    if is_complete:
+        announce(operation)
+    return operation
+
+
+@transaction.atomic
+def reject(*, operation_id: int, role: str, by: str, reason: str, now: datetime) -> Operation:
+    """A person said no. Raises OperationStateError once it is being sent or final."""
+    operation = lock(operation_id)
+    try:
+        operation.reject(role=role, reason=reason, at=now)
+    except TransitionNotAllowed as exc:
+        raise OperationStateError(operation) from exc
+    return _turned_down(operation, "rejected", actor=by, now=now)
+
+
+@transaction.atomic
+def expire(*, operation_id: int, now: datetime) -> Operation:
+    """Nobody answered in time. Raises OperationStateError once it is being sent or final."""
+    operation = lock(operation_id)
+    try:
+        operation.expire(at=now)
+    except TransitionNotAllowed as exc:
+        raise OperationStateError(operation) from exc
+    return _turned_down(operation, "expired", actor="system", now=now)
+
+
+@transaction.atomic
+def supersede(*, operation_id: int, reason: str, now: datetime) -> Operation:
+    """What was approved is no longer what would happen: it must be proposed anew."""
+    operation = lock(operation_id)
+    try:
+        operation.supersede(reason=reason, at=now)
+    except TransitionNotAllowed as exc:
+        raise OperationStateError(operation) from exc
+    return _turned_down(operation, "superseded", actor="system", now=now)
+
+
+@transaction.atomic
+def cancel(*, operation_id: int, by: str, reason: str, now: datetime) -> Operation:
+    """Withdraw it before it is sent. Raises OperationStateError when it is too late for that."""
+    operation = lock(operation_id)
+    try:
+        operation.cancel(reason=reason, at=now)
+    except TransitionNotAllowed as exc:
+        raise OperationStateError(operation) from exc
+    return _turned_down(operation, "cancelled", actor=by, now=now)
+
+
+def result(operation: Operation) -> dict[str, Any]:
+    """An operation as the model is told of it: its true state and nothing to guess from."""
+    told: dict[str, Any] = {
+        "operation": operation.idempotency_key,
+        "kind": operation.kind,
+        "order_id": operation.order_id,
+        "state": operation.state,
+    }
+    if operation.amount is not None:
+        told["amount"] = money.to_decimal_text(operation.amount, operation.currency)
+        told["currency"] = operation.currency
+    if operation.state == State.SUCCEEDED:
+        told["reference"] = operation.reference
+    if operation.state in {State.REJECTED, State.CANCELLED}:
+        told["decided_by"] = operation.decided_by_role
+    if operation.reason and operation.state not in {State.SUCCEEDED, *OPEN}:
+        told["reason"] = operation.reason
+    if operation.state in IN_WORDS:
+        told["message"] = f"This is {IN_WORDS[State(operation.state)]}."
+    return told
+
+
+def lock(operation_id: int) -> Operation:
+    """The row, locked, with its shop and customer at hand."""
+    return (
+        Operation.objects.select_for_update(of=("self",))
+        .select_related("shop", "customer")
+        .get(pk=operation_id)
+    )
+
+
+def record(
+    operation: Operation, what: str, *, actor: str, at: datetime, data: dict[str, Any] | None = None
+) -> None:
+    """The audit event of an operation's change, in the same transaction."""
+    audit.record(
+        actor=actor,
+        action=f"{operation.kind}.{what}",
+        subject=f"operation:{operation.idempotency_key}",
+        at=at,
+        shop_id=operation.shop_id,
+        task_id=operation.task_id,
+        ticket_id=operation.ticket_id,
+        customer=operation.customer.external_id,
+        order_id=operation.order_id,
+        tool=f"{operation.kind}",
+        outcome=operation.state,
+        amount=operation.amount,
+        currency=operation.currency,
+        data=data,
+    )
+
+
+def announce(operation: Operation) -> None:
+    """Tell the layers above once this is committed."""
+    transaction.on_commit(
+        partial(
+            operation_moved.send,
+            sender=Operation,
+            operation_id=operation.pk,
+            task_id=operation.task_id,
+        )
+    )
+
+
+def _turned_down(operation: Operation, what: str, *, actor: str, now: datetime) -> Operation:
+    operation.save(update_fields=["state", "decided_by_role", "reason", "finished_at"])
+    record(operation, what, actor=actor, at=now, data={"reason_given": bool(operation.reason)})
+    announce(operation)
+    return operation

@@ -1,0 +1,115 @@
+"""How a rule is applied and its verdict kept; and who must countersign.
+
+A tool's own rules stand beside the tool (`tools/catalogue/`). Here is what they share.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, Q, Sum
+from django.db.models.functions import Coalesce
+
+from accounts.models import Role, Shop
+from tools.models import FINAL, Finding, Gate, Kind, Operation, State
+from tools.seal import Intent
+
+# The limit on refunds that need no staff holds for this long a stretch of time, rolling.
+ROLLING = timedelta(hours=24)
+
+
+class DeniedError(Exception):
+    """A rule said no. `code` is for the model and for code, `message` for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """One rule's verdict, with what it looked at."""
+
+    gate: Gate
+    rule: str
+    finding: Finding
+    inputs: dict[str, Any]
+
+
+@dataclass
+class Ruling:
+    """Collects verdicts in the order of their gates and stops at the first refusal."""
+
+    verdicts: list[Ruled] = field(default_factory=list)
+
+    def allow(self, gate: Gate, rule: str, **inputs: Any) -> None:
+        self.verdicts.append(Ruled(gate, rule, Finding.ALLOW, inputs))
+
+    def ask(self, gate: Gate, rule: str, **inputs: Any) -> None:
+        self.verdicts.append(Ruled(gate, rule, Finding.ASK, inputs))
+
+    def deny(self, gate: Gate, rule: str, *, code: str, message: str, **inputs: Any) -> None:
+        """Keep the verdict and raise DeniedError."""
+        self.verdicts.append(Ruled(gate, rule, Finding.DENY, {"code": code, **inputs}))
+        raise DeniedError(code, message)
+
+    def require(
+        self,
+        rule: str,
+        *,
+        holds: bool,
+        code: str,
+        message: str,
+        gate: Gate = Gate.POLICY,
+        **inputs: Any,
+    ) -> None:
+        """Allow when the rule holds; otherwise deny."""
+        if holds:
+            self.allow(gate, rule, **inputs)
+        else:
+            self.deny(gate, rule, code=code, message=message, **inputs)
+
+
+def get_rolling_total(*, customer_id: int, shop: Shop, now: datetime, before_id: int | None) -> int:
+    """What this customer's refunds of the last 24 hours come to, in minor units.
+
+    Counts what was paid, what may have been paid and what is still in flight. `before_id` leaves
+    out the operation itself and all younger ones, so that of two refunds that together pass the
+    limit it is the second that asks staff. Call it with the customer's row locked.
+    """
+    counted = ~Q(state__in=FINAL) | Q(state=State.SUCCEEDED)
+    kinds = [Kind.REFUND, Kind.CANCEL] if shop.staff_also_for_cancel else [Kind.REFUND]
+    operations = (
+        Operation.objects.filter(counted, customer_id=customer_id, kind__in=kinds)
+        .annotate(moved_at=Coalesce("finished_at", "first_sent_at", F("created_at")))
+        .filter(Q(moved_at__gt=now - ROLLING) | ~Q(state__in=FINAL))
+    )
+    if before_id is not None:
+        operations = operations.filter(id__lt=before_id)
+    return operations.aggregate(total=Sum("amount"))["total"] or 0
+
+
+def required_roles(intent: Intent, *, shop: Shop, rolling_total: int, ruling: Ruling) -> list[str]:
+    """Who must say yes: the customer always, staff when money passes the shop's limit.
+
+    Exactly the limit does not ask staff. `rolling_total` is what the customer's other refunds of
+    the last 24 hours come to, in minor units.
+    """
+    ruling.ask(Gate.APPROVAL, "customer_countersigns", kind=intent.kind)
+    counts = intent.kind == Kind.REFUND or (
+        intent.kind == Kind.CANCEL and shop.staff_also_for_cancel
+    )
+    if not counts or intent.amount is None:
+        return [Role.CUSTOMER]
+    inputs = {
+        "amount": intent.amount,
+        "other_refunds_24h": rolling_total,
+        "limit": shop.staff_limit,
+        "currency": intent.currency,
+    }
+    if intent.amount + rolling_total > shop.staff_limit:
+        ruling.ask(Gate.APPROVAL, "staff_over_limit", **inputs)
+        return [Role.CUSTOMER, Role.STAFF]
+    ruling.allow(Gate.APPROVAL, "staff_over_limit", **inputs)
+    return [Role.CUSTOMER]

@@ -1,0 +1,194 @@
+"""The seal: the canonical bytes of an operation and their digest.
+
+What people are shown, what they approve and what the shop is sent all come from these bytes
+(RFC 8785, JSON Canonicalization Scheme), so none of them can differ from the others.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import rfc8785
+
+from tools import money
+from tools.clients.shapes import Order
+
+FORMAT = 1
+
+
+def canonical(value: Any) -> bytes:
+    """RFC 8785 bytes of a JSON value without floats."""
+    return rfc8785.dumps(value)
+
+
+def digest_of(value: Any) -> str:
+    """Hex SHA-256 of the canonical bytes."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def facts_of(order: Order) -> dict[str, Any]:
+    """The material facts of an order: a change in any of them voids what was approved.
+
+    Notes are left out on purpose: a new note changes nothing about what people said yes to.
+    """
+    return {
+        "status": order.status,
+        "currency": order.currency,
+        "captured": order.captured,
+        "refunded": order.refunded,
+        "lines": [
+            {
+                "line_id": line.id,
+                "quantity": line.quantity,
+                "unit_price": line.unit_price,
+                "refunded_quantity": line.refunded_quantity,
+            }
+            for line in order.lines
+        ],
+        "shipping_address": order.shipping_address.model_dump(),
+    }
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a tool worked out from a call and an order's facts: exactly this is to happen.
+
+    `request` is the body the shop will be sent; `shown` is what people need beside it to judge
+    (titles, the old address). `amount` is in minor units, None where no money moves.
+    """
+
+    kind: str
+    order_id: str
+    request: dict[str, Any]
+    shown: dict[str, Any]
+    amount: int | None = None
+    currency: str = ""
+
+    def key(self, *, customer: str) -> str:
+        """The natural key: equal for the same request proposed again, whatever reason is given."""
+        asked = {name: value for name, value in self.request.items() if name != "reason"}
+        return digest_of(
+            {"customer": customer, "kind": self.kind, "order": self.order_id, "request": asked}
+        )
+
+
+@dataclass(frozen=True)
+class Sealed:
+    body: bytes
+    digest: str
+
+
+def seal(
+    intent: Intent,
+    *,
+    shop: str,
+    customer: str,
+    order: Order,
+    arguments: dict[str, Any],
+    policy_version: int,
+    expires_at: datetime,
+    idempotency_key: str,
+) -> Sealed:
+    """Freeze an intent with the facts it rests on."""
+    body = canonical(
+        {
+            "format": FORMAT,
+            "shop": shop,
+            "customer": customer,
+            "kind": intent.kind,
+            "order": intent.order_id,
+            "order_version": order.version,
+            "facts": facts_of(order),
+            "arguments": arguments,
+            "request": intent.request,
+            "shown": intent.shown,
+            "amount": intent.amount,
+            "currency": intent.currency,
+            "policy_version": policy_version,
+            "expires_at": expires_at.isoformat(),
+            "idempotency_key": idempotency_key,
+        }
+    )
+    return Sealed(body=body, digest=hashlib.sha256(body).hexdigest())
+
+
+class BrokenSealError(Exception):
+    """The stored bytes do not match the digest that people approved."""
+
+
+def open_seal(body: bytes | memoryview, digest: str) -> dict[str, Any]:
+    """The sealed content. Raises BrokenSealError when the bytes are not the approved ones."""
+    body = bytes(body)
+    if hashlib.sha256(body).hexdigest() != digest:
+        raise BrokenSealError(digest)
+    content: dict[str, Any] = json.loads(body)
+    return content
+
+
+def request_body(content: dict[str, Any]) -> bytes:
+    """The exact bytes to send the shop, first time and every time."""
+    return canonical(content["request"])
+
+
+@dataclass(frozen=True)
+class Card:
+    """An operation in words for people, drawn from the sealed bytes by code."""
+
+    title: str
+    order_id: str
+    lines: list[str]
+    before: list[str]
+    after: list[str]
+    amount: str
+    reason: str
+
+
+_TITLES = {
+    "refund": "Refund {amount} for order {order}",
+    "cancel": "Cancel order {order}",
+    "change_address": "Change the delivery address of order {order}",
+}
+_REASONS = {
+    "damaged": "arrived damaged",
+    "not_received": "not received",
+    "wrong_item": "wrong item",
+    "not_as_described": "not as described",
+    "changed_mind": "changed mind",
+    "no_longer_needed": "no longer needed",
+    "ordered_by_mistake": "ordered by mistake",
+    "other": "other",
+}
+
+
+def describe(content: dict[str, Any], locale: str = "en_US") -> Card:
+    """Render sealed content for a person; amounts in the locale's format."""
+    amount = ""
+    if content["amount"] is not None:
+        amount = money.show(content["amount"], content["currency"], locale)
+    shown = content["shown"]
+    return Card(
+        title=_TITLES[content["kind"]].format(amount=amount, order=content["order"]),
+        order_id=content["order"],
+        lines=[_line_text(line) for line in shown.get("lines", [])],
+        before=_address_lines(shown.get("from")),
+        after=_address_lines(shown.get("to")),
+        amount=amount,
+        reason=_REASONS.get(content["request"].get("reason", ""), ""),
+    )
+
+
+def _line_text(line: dict[str, Any]) -> str:
+    variant = f" ({line['variant']})" if line.get("variant") else ""
+    return f"{line['quantity']} \N{MULTIPLICATION SIGN} {line['title']}{variant}"
+
+
+def _address_lines(address: dict[str, str] | None) -> list[str]:
+    if not address:
+        return []
+    place = " ".join(
+        part for part in (address["city"], address.get("region"), address["postal_code"]) if part
+    )
+    parts = (address["name"], address["line1"], address.get("line2"), place, address["country"])
+    return [part for part in parts if part]

@@ -1,0 +1,6 @@
+"""News for the layers above. A receiver does nothing but enqueue: the row is the truth."""
+
+from django.dispatch import Signal
+
+# An operation left a state in which a task was waiting for it. Sends: operation_id, task_id.
+operation_moved = Signal()
