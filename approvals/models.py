@@ -1,0 +1,106 @@
+"""Approvals: one question put to one role about one sealed operation."""
+
+import uuid
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+from django_fsm import FSMField, transition
+from typing_extensions import override
+
+from accounts.models import Role
+from tools.models import Operation
+
+
+class ApprovalStatus(models.TextChoices):
+    OPEN = "open"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"
+    WITHDRAWN = "withdrawn"
+
+
+DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.REJECTED)
+ASKED_ROLES = (Role.CUSTOMER, Role.STAFF)
+
+
+class Approval(models.Model):
+    """May this sealed operation be sent? Asked of one role, answered once, for these bytes only."""
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="approvals")
+    role = models.CharField(
+        max_length=20, choices=[(role.value, role.label) for role in ASKED_ROLES]
+    )
+    status = FSMField(
+        choices=ApprovalStatus.choices, default=ApprovalStatus.OPEN, protected=True, max_length=20
+    )
+    digest = models.CharField(max_length=64)
+    asked_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    decided_by = models.CharField(max_length=120, blank=True)
+    # The member of staff behind `decided_by`, whose right is looked at again before sending.
+    decided_by_user_id = models.BigIntegerField(null=True)
+    decided_at = models.DateTimeField(null=True)
+    decision_id = models.CharField(max_length=80, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="approval_status_valid", condition=Q(status__in=ApprovalStatus.values)
+            ),
+            models.CheckConstraint(
+                name="approval_role_valid",
+                condition=Q(role__in=[role.value for role in ASKED_ROLES]),
+            ),
+            models.UniqueConstraint(name="approval_one_per_role", fields=["operation", "role"]),
+            models.CheckConstraint(
+                name="approval_decided_by_whom_and_when",
+                condition=(Q(status__in=DECIDED, decided_at__isnull=False) & ~Q(decided_by=""))
+                | (~Q(status__in=DECIDED) & Q(decided_at__isnull=True, decided_by="")),
+            ),
+            models.CheckConstraint(
+                name="approval_rejection_by_staff_has_reason",
+                condition=~Q(status=ApprovalStatus.REJECTED, role=Role.STAFF) | ~Q(reason=""),
+            ),
+            models.CheckConstraint(
+                name="approval_staff_decision_has_user",
+                condition=~Q(status__in=DECIDED, role=Role.STAFF)
+                | Q(decided_by_user_id__isnull=False),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["expires_at"], name="approval_open", condition=Q(status="open")),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.role} about {self.operation_id}: {self.status}"
+
+    @transition(field=status, source=ApprovalStatus.OPEN, target=ApprovalStatus.APPROVED)
+    def approve(self, *, by: str, user_id: int | None, decision_id: str, at: datetime) -> None:
+        self.decided_by = by
+        self.decided_by_user_id = user_id
+        self.decision_id = decision_id
+        self.decided_at = at
+
+    @transition(field=status, source=ApprovalStatus.OPEN, target=ApprovalStatus.REJECTED)
+    def reject(
+        self, *, by: str, user_id: int | None, decision_id: str, reason: str, at: datetime
+    ) -> None:
+        self.decided_by = by
+        self.decided_by_user_id = user_id
+        self.decision_id = decision_id
+        self.reason = reason
+        self.decided_at = at
+
+    @transition(field=status, source=ApprovalStatus.OPEN, target=ApprovalStatus.EXPIRED)
+    def expire(self) -> None: ...
+
+    @transition(field=status, source=ApprovalStatus.OPEN, target=ApprovalStatus.SUPERSEDED)
+    def supersede(self) -> None: ...
+
+    @transition(field=status, source=ApprovalStatus.OPEN, target=ApprovalStatus.WITHDRAWN)
+    def withdraw(self) -> None: ...

@@ -1,0 +1,30 @@
+"""Reads of approvals used in more than one place."""
+
+from django.db.models import QuerySet
+
+from accounts.models import Role
+from approvals.models import Approval, ApprovalStatus
+
+
+def list_open_for_staff(*, shop_id: int | None) -> QuerySet[Approval]:
+    """What staff are asked now, oldest deadline first. Without a shop: of every shop."""
+    approvals = (
+        Approval.objects.filter(role=Role.STAFF, status=ApprovalStatus.OPEN)
+        .select_related("operation__customer", "operation__shop")
+        .order_by("expires_at", "id")
+    )
+    return approvals if shop_id is None else approvals.filter(operation__shop_id=shop_id)
+
+
+def list_of_operation(*, operation_id: int) -> list[Approval]:
+    """Both questions about an operation, in the order they were asked."""
+    return list(Approval.objects.filter(operation_id=operation_id).order_by("id"))
+
+
+def get_of_step(*, task_id: int, step_n: int, role: str) -> Approval | None:
+    """The question put to one role about the operation of one step."""
+    return (
+        Approval.objects.filter(operation__task_id=task_id, operation__step_n=step_n, role=role)
+        .select_related("operation")
+        .first()
+    )
