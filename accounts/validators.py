@@ -11,7 +11,7 @@ SLUG = r"^[a-z0-9](-?[a-z0-9]+)*$"
 # What a shop may call its customer: no separators of paths, lists or actors ("customer:<id>").
 PLAIN_ID = r"^[A-Za-z0-9][A-Za-z0-9._@+~-]{0,119}$"
 # A key id is only ever compared with stored ones, so a path or a URL in it is just unknown.
-KEY_ID = r"^[A-Za-z0-9][A-Za-z0-9._:=+-]{0,119}$"
+KEY_ID = r"^[A-Za-z0-9._:=+-]{1,120}$"
 LOCALE = r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}$"
 COUNTRY = r"^[A-Z]{2}$"
 

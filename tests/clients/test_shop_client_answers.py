@@ -7,8 +7,9 @@ import socket
 
 import pytest
 
+from accounts import wire
 from tests.clients.canned import HANG_UP, answer, canned_server
-from tools.clients import errors, wire
+from tools.clients import errors
 from tools.clients.shop import ShopClient
 
 KEY = "task-1-step-2"
