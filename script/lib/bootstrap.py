@@ -38,6 +38,8 @@ def enter(*, dev: bool = False) -> None:
         python = ensure_venv(ROOT, dev=dev)
     except SetupError as exc:
         sys.exit(f"{Path(sys.argv[0]).name}: {exc}")
+    except KeyboardInterrupt:
+        sys.exit(130)
     if Path(sys.prefix).resolve() != (ROOT / ".venv").resolve():
         execute(str(python))
 

@@ -9,6 +9,7 @@ from script.lib import keys
 from script.lib.bootstrap import ROOT, SetupError
 from script.lib.ports import HOST, Ports
 
+OURS = re.compile(r"(COUNTERSIGN|OPENAI|ORDERS_STUB|MODEL_STUB)_\w+|DATABASE_URL|REDIS_URL|PORT")
 LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -63,15 +64,14 @@ def complete(
     if not brings_own_model(env):
         ours["OPENAI_BASE_URL"] = f"http://{HOST}:{ports.model}/v1"
         ours["COUNTERSIGN_MODEL_IS_STAND_IN"] = "true"
-    # A variable that is set to nothing is left open too: `.env.example` holds many such lines.
-    given = {name: value for name, value in env.items() if value or name not in ours}
+    # A variable of ours that is set to nothing is left open too: `.env` may hold many such lines.
+    given = {name: value for name, value in env.items() if value or not OURS.fullmatch(name)}
     return {**ours, **given, "COUNTERSIGN_DATA": str(folder)}
 
 
 def write(path: Path, env: Mapping[str, str]) -> None:
     """Keep what the programs were given, so that `script/manage` can run one more beside them."""
-    wanted = re.compile(r"COUNTERSIGN_\w+|OPENAI_\w+|ORDERS_STUB_\w+|DATABASE_URL|REDIS_URL")
-    lines = (f"{name}={value}\n" for name, value in sorted(env.items()) if wanted.fullmatch(name))
+    lines = (f"{name}={value}\n" for name, value in sorted(env.items()) if OURS.fullmatch(name))
     keys.write_private(path, "".join(lines))
 
 

@@ -13,14 +13,17 @@ LONGEST = 4000  # characters of one line that are shown; the log file has it who
 class Output:
     """Prints lines under the name of who said them, and keeps each program's lines in a file.
 
-    With `quiet` a program's lines go to its file alone. Colours appear on a terminal only, and
+    With `quiet` all lines go to the files alone, and those of the `hidden` programs always do. Colours appear on a terminal only, and
     not when NO_COLOR is set.
     """
 
-    def __init__(self, *, logs: Path, names: list[str], quiet: bool = False) -> None:
+    def __init__(
+        self, *, logs: Path, names: list[str], hidden: tuple[str, ...] = (), quiet: bool = False
+    ) -> None:
         self.logs = logs
+        self.hidden = hidden
         self.quiet = quiet
-        self.width = max([len(name) for name in names], default=0)
+        self.width = max([len(name) for name in names if name not in hidden], default=0)
         self.colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
         self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._files: dict[str, IO[str]] = {}
@@ -32,9 +35,13 @@ class Output:
     def line(self, name: str, text: str) -> None:
         """One line that a program wrote."""
         self._file(name).write(text + "\n")
-        if not self.quiet:
+        if self.shows(name):
             prefix = self.paint(f"{name:<{self.width}} │", self.colour.get(name, DIM))
             self._print(f"{prefix} {text[:LONGEST]}")
+
+    def shows(self, name: str) -> bool:
+        """Whether the person sees this program's lines as they come."""
+        return not self.quiet and name not in self.hidden
 
     def say(self, text: str, *, style: int = 0) -> None:
         """A line of the command itself: shown even when quiet."""

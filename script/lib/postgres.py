@@ -27,6 +27,7 @@ from psycopg import sql
 
 from script.lib import keys, processes
 from script.lib.bootstrap import SetupError
+from script.lib.processes import Account
 from script.lib.supervisor import Program
 
 SYSTEM_USER = "countersign-postgres"
@@ -48,7 +49,7 @@ class Cluster:
     data: Path
     sockets: Path
     binaries: Path
-    user: int | None  # the system user to run as, under root
+    account: Account | None  # the system user to run as, under root
     durable: bool = True
 
     def url(self, database: str = DATABASE) -> str:
@@ -70,7 +71,7 @@ class Cluster:
             env=_environment(env),
             cwd=Path("/"),
             tier=0,
-            user=self.user,
+            account=self.account,
             stop_signal=signal.SIGINT,  # "fast": open transactions are rolled back
             kill_signal=signal.SIGQUIT,  # "immediate": the next start recovers
             grace=20,
@@ -84,23 +85,22 @@ def prepare(folder: Path, *, durable: bool = True) -> Cluster:
     PostgreSQL cannot run here.
     """
     account = _system_user() if os.geteuid() == 0 else None
-    user = account.pw_uid if account else None
     binaries = PACKAGE / "pginstall" / "bin"
     data = folder / "postgres"
-    if user is not None:
+    if account:
         folder.chmod(0o711)  # the system user passes through; what lies in it keeps its own rights
-        if not _reaches(user, binaries / "postgres"):
+        if not _reaches(account, binaries / "postgres"):
             binaries = _public_binaries()
-        if not _reaches(user, folder):
+        if not _reaches(account, folder):
             # Named by a word kept in the folder, so that who deletes the folder starts afresh.
             name = keys.kept(folder / "postgres-elsewhere", lambda: secrets.token_hex(6))
             data = HOME_OF_ROOT / f"data-{name}" / "postgres"
             _make_public(data.parent)
     cluster = Cluster(
         data=data,
-        sockets=_socket_folder(data, user),
+        sockets=_socket_folder(data, account),
         binaries=binaries,
-        user=user,
+        account=account,
         durable=durable,
     )
     _end_leftover(cluster)
@@ -153,8 +153,8 @@ def _initialise(cluster: Cluster) -> None:
     draft = cluster.data.with_name(f"{cluster.data.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    if cluster.user is not None:
-        os.chown(draft, cluster.user, cluster.user)
+    if cluster.account:
+        os.chown(draft, *cluster.account)
     done = _run(
         [
             str(cluster.binaries / "initdb"),
@@ -162,7 +162,7 @@ def _initialise(cluster: Cluster) -> None:
             *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"),
             *("--no-instructions", *(() if cluster.durable else ("--no-sync",))),
         ],
-        user=cluster.user,
+        account=cluster.account,
     )
     if done.returncode != 0:
         shutil.rmtree(draft, ignore_errors=True)
@@ -193,16 +193,16 @@ def _end_leftover(cluster: Cluster) -> None:
         mark.unlink(missing_ok=True)
 
 
-def _socket_folder(data: Path, user: int | None) -> Path:
+def _socket_folder(data: Path, account: Account | None) -> Path:
     """The data folder, or a private one with a short name where the socket's path would be too long."""
     if len(os.fsencode(data / SOCKET)) <= LONGEST_SOCKET:
         return data
-    owner = os.geteuid() if user is None else user
+    owner = account.uid if account else os.geteuid()
     folder = Path("/tmp") / f"countersign-{_short_hash(data)}"  # noqa: S108 - see the check below
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
-    if user is not None and found.st_uid == 0 and not folder.is_symlink():
-        os.chown(folder, user, user)
+    if account and found.st_uid == 0 and not folder.is_symlink():
+        os.chown(folder, *account)
         found = folder.lstat()
     # Anybody may make folders in /tmp: one that is not ours alone would hand them the database.
     if folder.is_symlink() or found.st_uid != owner or found.st_mode & 0o077:
@@ -213,9 +213,9 @@ def _socket_folder(data: Path, user: int | None) -> Path:
     return folder
 
 
-def _system_user() -> pwd.struct_passwd:
+def _system_user() -> Account:
     with suppress(KeyError):
-        return pwd.getpwnam(SYSTEM_USER)
+        return _account(SYSTEM_USER)
     program = shutil.which("useradd")
     advice = "Run it as an ordinary user instead, or give DATABASE_URL=postgresql://…"
     if program is None:
@@ -235,16 +235,21 @@ def _system_user() -> pwd.struct_passwd:
         text=True,
     )
     with suppress(KeyError):
-        return pwd.getpwnam(SYSTEM_USER)
+        return _account(SYSTEM_USER)
     raise SetupError(
         f"PostgreSQL does not run as root, and the user {SYSTEM_USER} could not be made: "
         f"{done.stderr.strip()}. {advice}"
     )
 
 
-def _reaches(user: int, path: Path) -> bool:
+def _account(name: str) -> Account:
+    entry = pwd.getpwnam(name)
+    return Account(entry.pw_uid, entry.pw_gid)
+
+
+def _reaches(account: Account, path: Path) -> bool:
     """Whether this user can enter the folder, or run the program, at this path."""
-    return _run(["test", "-x", str(path)], user=user).returncode == 0
+    return _run(["test", "-x", str(path)], account=account).returncode == 0
 
 
 def _public_binaries() -> Path:
@@ -273,7 +278,7 @@ def _make_public(folder: Path) -> None:
         path.chmod(0o755)
 
 
-def _run(words: list[str], *, user: int | None) -> "subprocess.CompletedProcess[str]":
+def _run(words: list[str], *, account: Account | None) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         words,
         check=False,
@@ -282,9 +287,9 @@ def _run(words: list[str], *, user: int | None) -> "subprocess.CompletedProcess[
         cwd="/",
         env=_environment(os.environ),
         stdin=subprocess.DEVNULL,
-        user=user,
-        group=user,
-        extra_groups=None if user is None else [],
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=[] if account else None,
     )
 
 

@@ -7,8 +7,16 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 PROC = Path("/proc")
+
+
+class Account(NamedTuple):
+    """A system user and its group, by number."""
+
+    uid: int
+    gid: int
 
 
 def identity(pid: int) -> str | None:

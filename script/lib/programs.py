@@ -9,9 +9,10 @@ from script.lib.bootstrap import ROOT
 from script.lib.ports import HOST, Ports
 from script.lib.supervisor import Program
 
-__all__ = ["NAMES", "Local", "Program"]
+__all__ = ["NAMES", "STORES", "Local", "Program"]
 
-NAMES = ["web", "worker", "beat", "sealer", "shop", "model", "postgres", "redis", "migrate", "seed"]
+STORES = ("postgres", "redis")
+NAMES = ["web", "worker", "beat", "sealer", "shop", "model", "migrate", "seed", *STORES]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +24,10 @@ class Local:
     ports: Ports
 
     def web(self) -> Program:
+        access = str(self.folder / "logs" / "access.log")
         return self._module(
-            "web", "daphne", "-b", HOST, "-p", str(self.ports.web), "config.asgi:application"
+            *("web", "daphne", "-b", HOST, "-p", str(self.ports.web), "--access-log", access),
+            "config.asgi:application",
         )
 
     def worker(self) -> Program:
@@ -45,7 +48,7 @@ class Local:
         return self._manage("sealer", "audit_sealer")
 
     def migrate(self) -> Program:
-        return self._manage("migrate", "migrate", "--no-input", "--verbosity", "1")
+        return self._manage("migrate", "migrate", "--no-input", "--verbosity", "0")
 
     def seed(self) -> Program:
         return self._manage("seed", "seed_demo", "--shop-url", f"http://{HOST}:{self.ports.shop}")

@@ -91,7 +91,12 @@ class Server:
     async def serve(self) -> int:
         self._clear_leftovers()
         portlib.require_free(self._needed_ports())
-        self.output = Output(logs=self.folder / "logs", names=programs.NAMES, quiet=self.quiet)
+        self.output = Output(
+            logs=self.folder / "logs",
+            names=programs.NAMES,
+            hidden=programs.STORES,
+            quiet=self.quiet,
+        )
         self.record = record.fresh(ports=self.ports.named(), urls=self._urls())
         self.supervisor = Supervisor(output=self.output, on_change=self._save)
         self._listen_for_signals()
@@ -203,8 +208,9 @@ class Server:
             raise StoppedError(self._explain(str(exc), name)) from exc
 
     def _explain(self, reason: str, name: str = "") -> str:
-        """The reason with the program's last lines, which a quiet start has not shown."""
-        tail = self.output.tail(name or reason.split()[0]) if self.quiet else ""
+        """The reason, with the program's last lines when they were not shown."""
+        name = name or reason.split()[0]
+        tail = "" if self.output.shows(name) else self.output.tail(name)
         return f"{reason}\n{tail}" if tail else reason
 
     async def _answers(self, port: int, path: str, name: str) -> None:

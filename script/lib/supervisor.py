@@ -29,7 +29,7 @@ class Program:
     env: Mapping[str, str]
     cwd: Path
     tier: int = 1
-    user: int | None = None  # run as this user and group id instead of our own
+    account: processes.Account | None = None  # run as this user instead of our own
     stop_signal: signal.Signals = signal.SIGTERM
     kill_signal: signal.Signals = signal.SIGKILL
     grace: float = 10.0  # seconds between the two
@@ -123,19 +123,27 @@ class Supervisor:
         self.on_change()
 
     async def _spawn(self, program: Program) -> _Run:
-        process = await asyncio.create_subprocess_exec(
-            *program.argv,
-            cwd=program.cwd,
-            env=dict(program.env),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-            user=program.user,
-            group=program.user,
-            extra_groups=None if program.user is None else [],
-        )
-        reader = asyncio.create_task(self._read(program.name, process))
+        # A pipe of our own: on one that asyncio makes, its `wait` would wait for every heir of it.
+        ours, theirs = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *program.argv,
+                cwd=program.cwd,
+                env=dict(program.env),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+                start_new_session=True,
+                user=program.account.uid if program.account else None,
+                group=program.account.gid if program.account else None,
+                extra_groups=[] if program.account else None,
+            )
+        except BaseException:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        reader = asyncio.create_task(self._read(program.name, ours))
         return _Run(program=program, process=process, since=time.monotonic(), reader=reader)
 
     async def _keep(self, run: _Run) -> None:
@@ -143,8 +151,8 @@ class Supervisor:
         name = run.program.name
         while True:
             code = await run.process.wait()
-            await _drained(run)
             _signal(run, signal.SIGKILL)  # what it had started would be in its successor's way
+            await _drained(run)
             at_once = time.monotonic() - run.since < self.patience.quick
             # Whoever kills a program by hand wants to see it come back, as often as it takes.
             run.falls = run.falls + 1 if at_once and code not in BY_HAND else 0
@@ -196,21 +204,25 @@ class Supervisor:
         ended.cancel()
         return False
 
-    async def _read(self, name: str, process: asyncio.subprocess.Process) -> None:
+    async def _read(self, name: str, pipe: int) -> None:
         """Hand the program's output on line by line, however long a line is."""
-        stream = process.stdout
-        if stream is None:
-            return
+        stream = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(pipe, "rb")
+        )
         rest = b""
-        while chunk := await stream.read(CHUNK):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                self.output.line(name, line.decode(errors="replace").rstrip("\r"))
-            if len(rest) > CHUNK:
+        try:
+            while chunk := await stream.read(CHUNK):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self.output.line(name, line.decode(errors="replace").rstrip("\r"))
+                if len(rest) > CHUNK:
+                    self.output.line(name, rest.decode(errors="replace"))
+                    rest = b""
+        finally:
+            transport.close()
+            if rest:
                 self.output.line(name, rest.decode(errors="replace"))
-                rest = b""
-        if rest:
-            self.output.line(name, rest.decode(errors="replace"))
 
 
 def _alive(run: _Run) -> bool:
