@@ -12,6 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from script.lib import postgres, processes, redis_server
 from script.lib.bootstrap import SetupError
@@ -144,13 +146,13 @@ async def test_data_in_a_private_folder_of_root_go_where_their_user_can_reach_th
 
 @pytest.mark.asyncio
 async def test_redis_wants_its_password_and_evicts_nothing(folder):
-    store = redis_server.prepare(folder)
+    store, once = redis_server.prepare(folder), Retry(NoBackoff(), 0)
     async with running(store.program(os.environ), folder):
         await redis_server.wait_until_ready(store, seconds=20)
         with redis.Redis.from_url(store.url()) as client:
             policy = client.config_get("maxmemory-policy")
         with (
-            redis.Redis(host="127.0.0.1", port=store.port) as stranger,
+            redis.Redis(host="127.0.0.1", port=store.port, retry=once) as stranger,
             pytest.raises(redis.AuthenticationError),
         ):
             stranger.ping()
