@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.db.models.lookups import Exact
 from typing_extensions import override
 
-from audit.canonical import DIGEST_BYTES, rfc3339
+from audit.canonical import DIGEST_BYTES, SealContent, rfc3339
 from audit.functions import Cardinality, OctetLength
 
 ACTION_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
@@ -235,6 +235,17 @@ class Seal(AppendOnlyModel):
     @override
     def __str__(self) -> str:
         return f"seal {self.pk}"
+
+    def content(self) -> SealContent:
+        """What the digest covers."""
+        return SealContent(
+            number=self.pk,
+            previous=bytes(self.previous),
+            event_ids=self.event_ids,
+            root=bytes(self.root),
+            signed_at=self.signed_at,
+            key_id=self.key_id,
+        )
 
 
 class Unsealed(models.Model):
