@@ -1,0 +1,82 @@
+"""Reads of the trail."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from audit.canonical import rfc3339
+from audit.models import Event
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventFilter:
+    """Which events; an empty field asks for nothing.
+
+    shop_id has no default, so that nobody reads across shops by forgetting it: None is every shop and
+    the events of none. since is inclusive, until exclusive. action is a whole action
+    (`refund.succeeded`) or its noun (`refund`).
+    """
+
+    shop_id: int | None
+    since: datetime | None = None
+    until: datetime | None = None
+    task_id: int | None = None
+    ticket_id: int | None = None
+    customer: str = ""
+    order_id: str = ""
+    tool: str = ""
+    action: str = ""
+    outcome: str = ""
+    actor: str = ""
+
+    def describe(self) -> dict[str, object]:
+        """The fields that ask for something, as JSON values."""
+        fields = {
+            name: rfc3339(value) if isinstance(value, datetime) else value
+            for name, value in vars(self).items()
+        }
+        return {name: value for name, value in fields.items() if value not in {None, ""}}
+
+
+@dataclass(frozen=True)
+class EventPage:
+    """Some events, newest first; `before` asks for the page after this one, None when it is the last."""
+
+    events: list[Event]
+    before: int | None
+
+
+def filter_events(event_filter: EventFilter) -> QuerySet[Event]:
+    """The events that match, in no order."""
+    exact = ("shop_id", "task_id", "ticket_id", "customer", "order_id", "tool", "outcome", "actor")
+    wanted = {name: getattr(event_filter, name) for name in exact}
+    events = Event.objects.filter(
+        **{name: value for name, value in wanted.items() if value not in {None, ""}}
+    )
+    if event_filter.since is not None:
+        events = events.filter(at__gte=event_filter.since)
+    if event_filter.until is not None:
+        events = events.filter(at__lt=event_filter.until)
+    if "." in event_filter.action:
+        events = events.filter(action=event_filter.action)
+    elif event_filter.action:
+        events = events.filter(action__startswith=f"{event_filter.action}.")
+    return events
+
+
+def list_events(
+    event_filter: EventFilter, *, before: int | None = None, limit: int = 50
+) -> EventPage:
+    """A page of matching events, newest first, older than the event `before`."""
+    events = filter_events(event_filter).order_by("-id")
+    if before is not None:
+        events = events.filter(id__lt=before)
+    found = list(events[: limit + 1])
+    page = found[:limit]
+    return EventPage(page, page[-1].pk if len(found) > limit else None)
+
+
+def get_event(event_id: int, *, shop_id: int | None) -> Event:
+    """The event, if it is this shop's (None: any shop's). Raises Event.DoesNotExist."""
+    return filter_events(EventFilter(shop_id=shop_id)).get(pk=event_id)
