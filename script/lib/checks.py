@@ -190,9 +190,9 @@ def ensure_chromium() -> None:
 
 def _parent() -> Path:
     folder = ROOT / ".data"
-    folder.mkdir(exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
+    folder.mkdir(exist_ok=True, mode=0o700)
     if os.geteuid() == 0:
-        folder.chmod(0o711)
+        folder.chmod(folder.stat().st_mode | 0o001)  # for the user that runs PostgreSQL
     return folder
 
 

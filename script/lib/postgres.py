@@ -88,7 +88,8 @@ def prepare(folder: Path, *, durable: bool = True) -> Cluster:
     binaries = PACKAGE / "pginstall" / "bin"
     data = folder / "postgres"
     if account:
-        folder.chmod(0o711)  # the system user passes through; what lies in it keeps its own rights
+        # The system user passes through; what lies in the folder keeps its own rights.
+        folder.chmod(folder.stat().st_mode | 0o001)
         if not _reaches(account, binaries / "postgres"):
             binaries = _public_binaries()
         if not _reaches(account, folder):
