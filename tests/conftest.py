@@ -10,11 +10,10 @@ import pytest
 from django.conf import settings
 
 from config.celery import app
+from script.lib.checks import CHROMIUM
 from tests.audit_flush import django_db_setup
 
 __all__ = ["django_db_setup"]
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,6 +67,6 @@ def _only_this_machine():
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
     """The installed Chromium, for playwright's `executable_path`."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     assert found, "script/test installs Chromium, or says how to"
     return found

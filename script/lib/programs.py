@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from script.lib.bootstrap import ROOT
@@ -12,6 +12,7 @@ from script.lib.supervisor import Program
 __all__ = ["NAMES", "STORES", "Local", "Program"]
 
 STORES = ("postgres", "redis")
+CELERY = ("celery", "--quiet", "-A", "config")
 NAMES = ["web", "worker", "beat", "sealer", "shop", "model", "migrate", "seed", *STORES]
 
 
@@ -31,18 +32,24 @@ class Local:
         )
 
     def worker(self) -> Program:
-        quick = ("--without-gossip", "--without-mingle")
-        return self._module(
-            "worker",
-            *("celery", "-A", "config", "worker", "-P", "threads", "-c", "16", "-l", "WARNING"),
-            *quick,
+        options = (
+            "-P",
+            "threads",
+            "-c",
+            "16",
+            "-l",
+            "WARNING",
+            "--without-gossip",
+            "--without-mingle",
         )
+        program = self._module("worker", *CELERY, "worker", *options)
+        # Under root Celery advises against it at each start. Here root is somebody's container.
+        advice = "ignore:You're running the worker with superuser privileges"
+        return replace(program, env={**program.env, "PYTHONWARNINGS": advice})
 
     def beat(self) -> Program:
         schedule = str(self.folder / "celerybeat-schedule")
-        return self._module(
-            "beat", "celery", "-A", "config", "beat", "-l", "WARNING", "--schedule", schedule
-        )
+        return self._module("beat", *CELERY, "beat", "-l", "WARNING", "--schedule", schedule)
 
     def sealer(self) -> Program:
         return self._manage("sealer", "audit_sealer")
