@@ -12,6 +12,7 @@ Pure: no database and no Django, so that the trail can be recomputed anywhere.
 
 import hashlib
 import hmac
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,9 +44,26 @@ def canonical_json(value: object) -> bytes:
     """
     try:
         check_exact(value)
+        if _keys_are_ascii(value):
+            # For such values the C encoder gives the same bytes, at a tenth of the time: the two differ
+            # in floats, which are refused, and in the order of keys beyond the basic plane.
+            return _ENCODER.encode(value).encode()
         return rfc8785.dumps(value)  # type: ignore[arg-type]  # check_exact has just shown that it fits
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as exc:
         raise NotCanonicalError(str(exc)) from exc
+
+
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+)
+
+
+def _keys_are_ascii(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(key.isascii() and _keys_are_ascii(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_keys_are_ascii, value))
+    return True
 
 
 def check_exact(value: object, path: str = "$") -> None:

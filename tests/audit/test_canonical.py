@@ -3,6 +3,9 @@
 import hashlib
 
 import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
 
 from audit.canonical import NotCanonicalError, canonical_json, content_digest, merkle_root
 
@@ -52,3 +55,21 @@ def test_canonical_json_sorts_keys_and_spends_no_blanks():
 def test_what_json_cannot_hold_exactly_is_refused(value):
     with pytest.raises(NotCanonicalError):
         canonical_json(value)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+INTEGERS = st.integers(-(2**53) + 1, 2**53 - 1)
+JSON = st.recursive(
+    st.none() | st.booleans() | INTEGERS | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT | st.text("ab~\x7f"), inner),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_canonical_json_is_that_of_rfc_8785(value):
+    assert canonical_json(value) == rfc8785.dumps(value)
+
+
+def test_keys_are_sorted_as_utf_16():
+    assert canonical_json({"\ufb33": 1, "\U0001f600": 2}) == '{"\U0001f600":2,"\ufb33":1}'.encode()
