@@ -5,12 +5,14 @@ Everything is read from one snapshot, so a trail that is being written is judged
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
+from typing import TypeVar
 
-from django.db import connection, transaction
+from django.db import DataError, connection, transaction
+from django.db.models import Count, Manager, Min, Model
 from typing_extensions import override
 
 from audit.canonical import (
@@ -28,7 +30,13 @@ from audit.models import Event, Seal, Unsealed
 from audit.verify_personal import PersonalChecker
 
 CHUNK = 1_000
+SEAL_CHUNK = 20
 MAX_FAULTS = 20
+LATEST = datetime(9999, 12, 31, tzinfo=UTC)
+UNREADABLE = "its content cannot be read"
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Model)
 
 # Each event is in one seal or waits for one: never both, never twice, never neither.
 _MEMBERSHIP = """
@@ -40,11 +48,6 @@ _MEMBERSHIP = """
     FROM audit_event AS event LEFT JOIN counted ON counted.event_id = event.id
     WHERE counted.places IS DISTINCT FROM 1
     ORDER BY event.id LIMIT %s
-"""
-_WAITING_WITHOUT_EVENT = """
-    SELECT event_id FROM audit_unsealed
-    WHERE NOT EXISTS (SELECT FROM audit_event WHERE audit_event.id = event_id)
-    ORDER BY event_id LIMIT %s
 """
 
 
@@ -133,65 +136,70 @@ class _Checker:
 
     def _chain(self) -> Iterator[Fault]:
         expected, previous = 1, GENESIS
-        for seal in Seal.objects.order_by("id").iterator(chunk_size=20):
-            if seal.pk != expected:
-                yield Fault(_range(expected, seal.pk - 1), "missing from the chain")
-            elif bytes(seal.previous) != previous:
-                yield Fault(f"seal {seal.pk}", "does not continue the seal before it")
-            yield from self._seal(seal)
-            if seal.pk >= self.first_seal:
-                yield from self._members(seal)
-            expected, previous = seal.pk + 1, bytes(seal.digest)
-            self.report.seals += 1
-            self.report.sealed += len(seal.event_ids)
-            self.report.newest = seal
-            self.progress(self.report)
+        numbers = Seal.objects.order_by("id").values_list("id", flat=True)
+        for batch in _batches(numbers.iterator(chunk_size=CHUNK), SEAL_CHUNK):
+            seals = _read(Seal.objects, batch)
+            for number in batch:
+                seal = seals.get(number)
+                if number != expected:
+                    yield Fault(_range(expected, number - 1), "missing from the chain")
+                if seal is None:
+                    yield Fault(f"seal {number}", UNREADABLE)
+                    expected, previous = number + 1, b""
+                    continue
+                if number == expected and bytes(seal.previous) != previous and previous:
+                    yield Fault(f"seal {number}", "does not continue the seal before it")
+                yield from self._seal(seal)
+                expected, previous = number + 1, bytes(seal.digest)
+                self.report.seals += 1
+                self.report.sealed += len(seal.event_ids)
+                self.report.newest = seal
+                self.progress(self.report)
 
     def _seal(self, seal: Seal) -> Iterator[Fault]:
+        where = f"seal {seal.pk}"
+        if not all(isinstance(event_id, int) for event_id in seal.event_ids):
+            yield Fault(where, UNREADABLE)
+            return
         leaves = _leaves(seal)
         if len(leaves) != len(seal.event_ids) or len(leaves) != seal.count or not leaves:
-            yield Fault(f"seal {seal.pk}", "its count, its ids and its leaves disagree")
+            yield Fault(where, "its count, its ids and its leaves disagree")
         elif merkle_root(leaves) != bytes(seal.root):
-            yield Fault(f"seal {seal.pk}", "its leaves do not make its root")
+            yield Fault(where, "its leaves do not make its root")
         try:
             digest = seal_digest(seal.content().document())
         except (NotCanonicalError, OverflowError):
             digest = b""
         if digest != bytes(seal.digest):
-            yield Fault(f"seal {seal.pk}", "its content does not match its digest")
+            yield Fault(where, "its content does not match its digest")
         signature = self.keyring.fault(seal.key_id, bytes(seal.signature), bytes(seal.digest))
         if signature:
-            yield Fault(f"seal {seal.pk}", signature)
-
-    def _members(self, seal: Seal) -> Iterator[Fault]:
-        leaves = _leaves(seal)
-        for start in range(0, len(seal.event_ids), CHUNK):
-            ids = seal.event_ids[start : start + CHUNK]
-            events = Event.objects.in_bulk(ids)
-            personal = self.personal.check(events.values())
-            for event_id, leaf in zip(ids, leaves[start : start + CHUNK], strict=False):
-                event = events.get(event_id)
-                if event is None:
-                    yield Fault(f"event {event_id}", f"missing, though seal {seal.pk} holds it")
-                    continue
-                what = _event_fault(event, leaf) or personal.get(event_id)
-                if what:
-                    yield Fault(_name(event), what)
+            yield Fault(where, signature)
+        if seal.pk >= self.first_seal:
+            for batch in _batches(zip(seal.event_ids, leaves, strict=False), CHUNK):
+                yield from self._events(dict(batch), f"missing, though seal {seal.pk} holds it")
 
     def _waiting(self) -> Iterator[Fault]:
-        for (event_id,) in _rows(_WAITING_WITHOUT_EVENT):
-            yield Fault(f"event {event_id}", "missing, though it waits for its seal")
-        waiting = Event.objects.filter(pk__in=Unsealed.objects.values("event_id")).order_by("id")
-        for events in _batches(waiting.iterator(chunk_size=CHUNK)):
-            self.report.unsealed += len(events)
-            oldest = min(event.at for event in events)
-            since = self.report.unsealed_since
-            self.report.unsealed_since = oldest if since is None else min(since, oldest)
-            personal = self.personal.check(events)
-            for event in events:
-                what = _event_fault(event, None) or personal.get(event.pk)
-                if what:
-                    yield Fault(_name(event), what)
+        ids = Unsealed.objects.order_by("event_id").values_list("event_id", flat=True)
+        for batch in _batches(ids.iterator(chunk_size=CHUNK), CHUNK):
+            yield from self._events(dict.fromkeys(batch), "missing, though it waits for its seal")
+        waiting = Event.objects.filter(pk__in=Unsealed.objects.values("event_id"))
+        oldest = waiting.filter(at__lt=LATEST).aggregate(count=Count("*"), since=Min("at"))
+        self.report.unsealed, self.report.unsealed_since = oldest["count"], oldest["since"]
+
+    def _events(self, leaves: dict[int, bytes | None], if_missing: str) -> Iterator[Fault]:
+        """Check these events, by id, each against the leaf that its seal holds when it has one."""
+        events = _read(Event.objects, leaves)
+        personal = self.personal.check(events.values())
+        for event_id, leaf in leaves.items():
+            event = events.get(event_id)
+            if event is None:
+                there = Event.objects.filter(pk=event_id).exists()
+                yield Fault(f"event {event_id}", UNREADABLE if there else if_missing)
+                continue
+            what = _event_fault(event, leaf) or personal.get(event_id)
+            if what:
+                yield Fault(_name(event), what)
 
     def _membership(self) -> Iterator[Fault]:
         for event_id, places in _rows(_MEMBERSHIP):
@@ -200,7 +208,8 @@ class _Checker:
                 if places == 0
                 else f"it is sealed or awaits its seal {places} times"
             )
-            yield Fault(_name(Event.objects.get(pk=event_id)), what)
+            event = _read(Event.objects, [event_id]).get(event_id)
+            yield Fault(f"event {event_id}" if event is None else _name(event), what)
 
 
 def _event_fault(event: Event, leaf: bytes | None) -> str | None:
@@ -236,9 +245,23 @@ def _rows(query: str) -> list[tuple[int, ...]]:
         return list(cursor.fetchall())
 
 
-def _batches(events: Iterator[Event]) -> Iterator[list[Event]]:
-    while batch := list(islice(events, CHUNK)):
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
         yield batch
+
+
+def _read(manager: Manager[M], ids: Iterable[int]) -> dict[int, M]:
+    """The rows by id, without those that cannot be read: a time set to infinity stops the whole query."""
+    wanted = list(ids)
+    try:
+        return manager.in_bulk(wanted)
+    except DataError:
+        rows: dict[int, M] = {}
+        for one in wanted:
+            with suppress(DataError):
+                rows |= manager.in_bulk([one])
+        return rows
 
 
 def _leaves(seal: Seal) -> list[bytes]:
