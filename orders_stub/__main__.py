@@ -3,6 +3,7 @@
 import argparse
 import fcntl
 import os
+import re
 import signal
 import socket
 import sys
@@ -10,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -23,6 +23,7 @@ from orders_stub.shop import Shop, open_shop
 
 DATA = "ORDERS_STUB_DATA"
 BACKLOG = 512
+ORIGIN = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?/?")
 SECRET = "demo-client-secret-of-the-pretend-shop"  # noqa: S105 - a published demo default
 
 
@@ -66,23 +67,23 @@ def _serve_on(listener: socket.socket, shop: Shop, host: str) -> None:
             timeout_graceful_shutdown=1,
         )
     )
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    # In force until uvicorn's own handlers are, and once more when it hands the signal on.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     listener.listen(BACKLOG)
     port = listener.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     # From here on the system queues connections, so nobody is turned away who reads this line.
     sys.stdout.write(f"orders_stub ready: http://{shown}:{port} (data: {shop.config.data})\n")
     sys.stdout.flush()
-    # uvicorn hands a caught signal on to the handler that was there before; ours ends quietly.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _quietly)
     try:
         server.run(sockets=[listener])
     finally:
         shop.db.close()
-
-
-def _quietly(_number: int, _frame: FrameType | None) -> None:
-    """A signal that uvicorn has obeyed already."""
 
 
 def load_shop(options: argparse.Namespace) -> int:
@@ -113,11 +114,9 @@ def _data(options: argparse.Namespace) -> Path:
 
 def _origin(url: str) -> str:
     """An origin fit for the content security policy: scheme, host and port, nothing else."""
-    parts = urlsplit(url)
-    plain = f"{parts.scheme}://{parts.netloc}"
-    if parts.scheme not in {"http", "https"} or not parts.hostname or url.rstrip("/") != plain:
+    if not ORIGIN.fullmatch(url):
         raise CommandError(f"--agent-url must be like http://127.0.0.1:8000, not {url}")
-    return plain
+    return url.rstrip("/")
 
 
 @contextmanager

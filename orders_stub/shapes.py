@@ -132,7 +132,7 @@ def an_amount(value: Any, place: str) -> int:
     """An amount of money: a whole number of minor units (cents), 1 or more."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_AMOUNT:
         raise ShapeError(
-            place, f"must be a whole number of minor units (cents), 1 or more; got {shown(value)}"
+            place, f"must be a positive whole number of minor units; got {shown(value)}"
         )
     return value
 

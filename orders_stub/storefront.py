@@ -36,15 +36,15 @@ def money(amount: int, currency: str) -> str:
 
 
 def day(moment: str) -> str:
-    """A moment as a date that people read: `3 March 2026`."""
+    """A moment as a date that people read: `3 Mar 2026`."""
     read = times.from_text(moment)
-    return f"{read.day} {read:%B %Y}"
+    return f"{read.day} {read:%b %Y}"
 
 
 def clock(moment: str) -> str:
-    """A moment with its time of day: `3 March, 14:05 UTC`."""
+    """A moment with its time of day: `3 Mar, 14:05 UTC`."""
     read = times.from_text(moment)
-    return f"{read.day} {read:%B, %H:%M} UTC"
+    return f"{read.day} {read:%b, %H:%M} UTC"
 
 
 def _environment() -> Environment:
