@@ -6,9 +6,9 @@ import pytest
 from django.core.management import call_command
 from django.db import DatabaseError
 
-from audit import sealer
+from audit import sealer, services
 from audit.models import Event, Seal
-from tests.audit.facts import plain_entry, record_committed, seal, sealed_trail, tamper
+from tests.audit.facts import NOW, SHOP, plain_entry, record_committed, seal, sealed_trail, tamper
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def test_a_whole_chain_with_its_head_exits_0(head):
     assert code == 0
     assert out.splitlines() == [
         "The chain holds: 12 events in 4 seals.",
-        "2 events are not sealed yet, the oldest from 2026-03-01T12:30:15.123456Z.",
-        "1 published heads are in the chain.",
+        "Not sealed yet: 2 events, since 2026-03-01T12:30:15.123456Z.",
+        "Found in the chain: 1 published head.",
         f"Newest: seal 4, {bytes(Seal.objects.get(pk=4).digest).hex()}",
     ]
 
@@ -73,6 +73,19 @@ def test_a_rewritten_chain_holds_in_itself_but_not_against_the_head(head):
     assert out.endswith("the chain was rewritten\n")
 
 
+def test_erased_texts_are_counted_and_break_nothing(head):
+    services.erase_customer(shop_id=SHOP, customer="ada", actor="staff:dana", at=NOW)
+    seal()
+
+    code, out, _ = run_command()
+
+    assert code == 0
+    assert out.splitlines()[:2] == [
+        "The chain holds: 13 events in 5 seals.",
+        "Erased on record: 12 personal texts.",
+    ]
+
+
 def test_an_older_head_among_several_is_compared_too(head):
     first = head.read_text()
     sealed_trail(seals=1)
@@ -80,7 +93,8 @@ def test_an_older_head_among_several_is_compared_too(head):
     (head.parent / "log").write_text(first + head.read_text())
 
     assert (
-        "2 published heads are in the chain." in run_command("--head", str(head.parent / "log"))[1]
+        "Found in the chain: 2 published heads."
+        in run_command("--head", str(head.parent / "log"))[1]
     )
 
 

@@ -36,7 +36,7 @@ class Command(BaseCommand):
         while seal := sealer.seal_once():
             count += seal.count
         sealer.publish()
-        self.stdout.write(f"Sealed {count} events.")
+        self.stdout.write(f"Sealed {count:,} {'event' if count == 1 else 'events'}.")
 
     def _run(self, interval: float) -> None:
         # The signals are fetched between two seals rather than handled, so none cuts a seal short.

@@ -64,20 +64,23 @@ class Command(BaseCommand):
             self.stdout.write("  Checking stopped here; there may be more.")
 
     def _say_holds(self, report: Report) -> None:
-        self.stdout.write(f"The chain holds: {report.sealed:,} events in {report.seals:,} seals.")
+        sealed, seals = _count(report.sealed, "event"), _count(report.seals, "seal")
+        self.stdout.write(f"The chain holds: {sealed} in {seals}.")
         if report.unsealed_since is not None:
-            self.stdout.write(
-                f"{report.unsealed:,} events are not sealed yet,"
-                f" the oldest from {rfc3339(report.unsealed_since)}."
-            )
+            since = rfc3339(report.unsealed_since)
+            self.stdout.write(f"Not sealed yet: {_count(report.unsealed, 'event')}, since {since}.")
         if report.erased:
-            self.stdout.write(f"{report.erased:,} personal texts were erased on record.")
+            self.stdout.write(f"Erased on record: {_count(report.erased, 'personal text')}.")
         if report.heads:
-            self.stdout.write(f"{report.heads:,} published heads are in the chain.")
+            self.stdout.write(f"Found in the chain: {_count(report.heads, 'published head')}.")
         if report.newest is not None:
             self.stdout.write(
                 f"Newest: seal {report.newest.pk}, {bytes(report.newest.digest).hex()}"
             )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _heads(path: Path | None) -> Iterable[Head]:
