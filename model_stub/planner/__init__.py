@@ -1,0 +1,1 @@
+"""The rules: from the messages of a conversation to the next tool call or answer."""
