@@ -101,7 +101,10 @@ def _seed_keys(shop: Shop, jwks: list[dict[str, Any]], now: datetime) -> None:
     for kid, jwk in shown.items():
         if kid not in known:
             add_public_key(shop_id=shop.pk, jwk=jwk, actor=ACTOR, now=now)
-    SigningKey.objects.filter(shop=shop, kid__in=shown).update(retired_at=None)
+    for key in SigningKey.objects.filter(shop=shop, kid__in=shown, retired_at__isnull=False):
+        key.retired_at = None
+        key.save(update_fields=["retired_at"])
+        _record("signing_key.reinstated", shop, now, {"kid": key.kid})
 
 
 def _seed_people(shop: Shop, now: datetime) -> None:
