@@ -133,6 +133,17 @@ async def wait_until_ready(cluster: Cluster, *, seconds: float = 60) -> None:
             return
 
 
+def require(url: str) -> None:
+    """Raise SetupError, saying why, unless the database that a person named takes connections."""
+    try:
+        psycopg.connect(url, connect_timeout=5).close()
+    except psycopg.Error as exc:
+        raise SetupError(
+            f"the database of DATABASE_URL cannot be reached: {exc}\n"
+            "Start or make that database, or leave DATABASE_URL unset for one of our own."
+        ) from exc
+
+
 def _ensure_database(cluster: Cluster) -> None:
     with psycopg.connect(cluster.url("postgres"), autocommit=True, connect_timeout=5) as connection:
         known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])

@@ -58,7 +58,7 @@ async def wait_until_ready(store: Store, *, seconds: float = 30) -> None:
     until = asyncio.get_running_loop().time() + seconds
     while True:
         try:
-            await asyncio.to_thread(_ping, store)
+            await asyncio.to_thread(_ping, store.url())
         except redis.RedisError as exc:
             if asyncio.get_running_loop().time() > until:
                 raise SetupError(f"Redis did not come up in {seconds:g} s: {exc}") from exc
@@ -67,10 +67,21 @@ async def wait_until_ready(store: Store, *, seconds: float = 30) -> None:
             return
 
 
-def _ping(store: Store) -> None:
+def require(url: str) -> None:
+    """Raise SetupError, saying why, unless the Redis that a person named answers."""
+    try:
+        _ping(url)
+    except (redis.RedisError, ValueError) as exc:
+        raise SetupError(
+            f"the Redis of REDIS_URL cannot be reached: {exc}\n"
+            "Start it, or leave REDIS_URL unset for one of our own."
+        ) from exc
+
+
+def _ping(url: str) -> None:
     # No retries inside: the caller tries again, and at a quicker pace.
     retry = Retry(NoBackoff(), 0)
-    with redis.Redis.from_url(store.url(), socket_timeout=2, retry=retry) as client:
+    with redis.Redis.from_url(url, socket_timeout=5, retry=retry) as client:
         client.ping()
 
 

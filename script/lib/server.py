@@ -139,13 +139,14 @@ class Server:
         return False
 
     async def _start(self) -> None:
+        self.output.say("Starting")
         env = await self._start_stores()
         environment.write(self.folder / "env", env)
         run = self.supervisor
         local = programs.Local(env=env, folder=self.folder, ports=self.ports)
         for program in self._neighbours(local):
             await run.start(program)
-        await self._stores_ready()
+        await self._stores_ready(env)
         await self._do(run.run(local.migrate()), "migrate")
         for program in (local.web(), local.worker(), local.beat(), local.sealer()):
             await run.start(program)
@@ -160,8 +161,6 @@ class Server:
         """Start what the person did not bring, and return the environment that names it all."""
         database_url, redis_url = self.env.get("DATABASE_URL", ""), self.env.get("REDIS_URL", "")
         if not database_url:
-            first = not (self.folder / "postgres").exists()
-            self.output.say("Setting up PostgreSQL" if first else "Starting PostgreSQL")
             self._cluster = await asyncio.to_thread(postgres.prepare, self.folder)
             database_url = self._cluster.url()
             if not self._cluster.data.is_relative_to(self.folder):
@@ -181,11 +180,16 @@ class Server:
             redis_url=redis_url,
         )
 
-    async def _stores_ready(self) -> None:
+    async def _stores_ready(self, env: Mapping[str, str]) -> None:
+        """Wait for our own stores; those that the person named must be up already."""
         if self._cluster:
             await postgres.wait_until_ready(self._cluster)
+        else:
+            await asyncio.to_thread(postgres.require, env["DATABASE_URL"])
         if self._store:
             await redis_server.wait_until_ready(self._store)
+        else:
+            await asyncio.to_thread(redis_server.require, env["REDIS_URL"])
 
     def _neighbours(self, local: programs.Local) -> list[programs.Program]:
         """The pretend shop belongs to the demo, the pretend model to whoever has no other."""

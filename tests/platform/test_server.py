@@ -153,6 +153,26 @@ def test_a_failed_migration_ends_the_start_with_its_own_words_even_when_quiet(st
     assert not record.path_in(server.folder).exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none"),
+        ("REDIS_URL", "redis://127.0.0.1:1/0"),
+        ("REDIS_URL", "nonsense"),
+    ],
+)
+def test_a_store_of_the_persons_own_that_cannot_be_reached_is_named_before_anything_uses_it(
+    start, name, url
+):
+    server = start(**{name: url})
+    text = server.output()
+
+    assert server.process.returncode == 1
+    assert f"of {name} cannot be reached" in text
+    assert f"leave {name} unset" in text
+    assert "demo" not in text  # the migrations' stand-in says this word
+
+
 def test_a_killed_worker_is_back_and_on_record_at_once(start):
     server = start()
     before = server.ready()
