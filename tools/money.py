@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from babel.numbers import format_currency, get_currency_precision
 
-# Plain digits only: Decimal would also take '1_000', full-width digits and exponents.
-_DECIMAL = re.compile(r"^(0|[1-9][0-9]{0,9})(\.[0-9]{1,3})?$", re.ASCII)
+# Plain digits only: Decimal would also take '1_000', full-width digits, blanks and exponents.
+_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,9})(?:\.([0-9]{1,3}))?")
 
 
 class AmountError(ValueError):
@@ -14,16 +14,21 @@ class AmountError(ValueError):
 
 
 def parse_amount(text: str, currency: str) -> int:
-    """ "40.00" in USD is 4000. Raises AmountError for anything but a plain positive decimal."""
-    if not _DECIMAL.match(text):
-        raise AmountError("an amount is written like 40.00")
+    """ "40.00" in USD is 4000.
+
+    Raises AmountError for anything but a plain positive decimal with all of the currency's decimals:
+    "40" leaves open whether dollars or cents are meant, "40.005" is no sum of cents.
+    """
+    written = _DECIMAL.fullmatch(text)
     precision = get_currency_precision(currency)
-    minor = Decimal(text).scaleb(precision)
-    if minor != minor.to_integral_value():
-        raise AmountError(f"{currency} has {precision} decimals")
-    if minor <= 0:
+    if written is None or len(written[2] or "") != precision:
+        raise AmountError(
+            f"an amount in {currency} is written like {to_decimal_text(4000, currency)}"
+        )
+    minor = int(written[1] + (written[2] or ""))
+    if minor == 0:
         raise AmountError("an amount is more than nothing")
-    return int(minor)
+    return minor
 
 
 def to_decimal_text(amount: int, currency: str) -> str:

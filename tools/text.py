@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-_ORDER_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$", re.ASCII)
+_ORDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 def normalise_order_id(text: str) -> str:
@@ -13,7 +13,7 @@ def normalise_order_id(text: str) -> str:
     has as an id, so that a look-alike gets the same answer as an unknown number.
     """
     text = text.strip().removeprefix("#").strip()
-    return text if _ORDER_ID.match(text) else "-"
+    return text if _ORDER_ID.fullmatch(text) else "-"
 
 
 def clean(text: str, limit: int) -> str:
