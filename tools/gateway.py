@@ -17,14 +17,25 @@ from pydantic import ValidationError
 from accounts.models import Customer, Shop
 from accounts.services import DelegationRevokedError
 from tools import operations, policy, registry, strictjson
-from tools.access import client_for
-from tools.catalogue.base import Arguments, EffectTool, HandOffTool, Reading, ReadTool, Tool
+from tools.access import ask
+from tools.catalogue.base import (
+    Arguments,
+    DocumentTool,
+    EffectTool,
+    HandOffTool,
+    Reading,
+    ReadTool,
+    Tool,
+)
 from tools.clients.errors import NotFoundError, UnauthorizedError
 from tools.clients.shapes import Order
+from tools.clients.shop import ShopClient
 from tools.models import Finding, Gate, Operation, State, Verdict
-from tools.outside import leave_database
 from tools.policy import DeniedError, Ruled, Ruling
+from tools.seal import open_seal
+from tools.text import clean
 
+UNKNOWN_TOOL = "There is no such tool."
 NOT_FOUND = "There is no order with that number in this customer's account."
 
 
@@ -109,7 +120,11 @@ def examine(
             return HandOffAsked(
                 reason=str(arguments.model_dump()["reason"]), verdicts=ruling.verdicts
             )
-        return _with_the_shop(tool, arguments, caller, now, ruling)
+        if isinstance(tool, DocumentTool):
+            return _from_documents(tool, arguments, caller, now, ruling)
+        if not isinstance(tool, ReadTool | EffectTool):
+            raise TypeError(tool)
+        return _with_the_shop(tool, arguments, caller, ruling)
     except DeniedError as exc:
         return Refused(exc.code, exc.message, ruling.verdicts)
 
@@ -121,14 +136,13 @@ def _offered(
     gate = Gate.OFFERED
     tool = registry.TOOLS.get(call.name)
     if tool is None:
-        ruling.deny(gate, "tool_is_known", code="unknown_tool", message="There is no such tool.")
-        raise AssertionError  # deny raises; this tells the type checker
+        ruling.deny(gate, "tool_is_known", code="unknown_tool", message=UNKNOWN_TOOL)
     ruling.require(
         "tool_is_offered",
         gate=gate,
         holds=tool.name in offered,
-        code="not_offered",
-        message="This tool is not offered here.",
+        code="unknown_tool",
+        message=UNKNOWN_TOOL,
     )
     ruling.require(
         "tool_is_on",
@@ -163,9 +177,11 @@ def _shape(tool: Tool[Any], call: Call, ruling: Ruling) -> Arguments:
         )
     except strictjson.StrictJSONError as exc:
         ruling.deny(
-            Gate.SHAPE, "arguments_parse", code="bad_arguments", message=f"The arguments are {exc}."
+            Gate.SHAPE,
+            "arguments_parse",
+            code="bad_arguments",
+            message=f"The arguments cannot be read: {exc}.",
         )
-        raise
     except ValidationError as exc:
         faults = [
             {"field": ".".join(str(part) for part in error["loc"])[:80], "fault": error["type"]}
@@ -175,34 +191,40 @@ def _shape(tool: Tool[Any], call: Call, ruling: Ruling) -> Arguments:
         ruling.deny(
             Gate.SHAPE,
             "arguments_fit_schema",
-            code="bad_arguments",
+            code=tool.bad.get(faults[0]["field"].split(".")[0], "bad_arguments"),
             message=f"The arguments do not fit the schema ({told}).",
             faults=faults,
         )
-        raise
     ruling.allow(Gate.SHAPE, "arguments_fit_schema")
     return arguments
 
 
+def _from_documents(
+    tool: DocumentTool[Any], arguments: Arguments, caller: Caller, now: datetime, ruling: Ruling
+) -> Answered:
+    """Gates 3 and 4 for what we keep ourselves: only the caller's shop, only what holds today."""
+    today = now.astimezone(ZoneInfo(caller.shop.time_zone)).date()
+    ruling.allow(Gate.SCOPE, "shop_of_the_caller")
+    ruling.allow(Gate.POLICY, "reads_are_allowed")
+    return Answered(tool.read(arguments, caller.shop, today), ruling.verdicts)
+
+
 def _with_the_shop(
-    tool: Tool[Any], arguments: Arguments, caller: Caller, now: datetime, ruling: Ruling
+    tool: ReadTool[Any] | EffectTool[Any], arguments: Arguments, caller: Caller, ruling: Ruling
 ) -> Answered | Proposal:
     """Gate 3, and gate 4 for reads: whatever the customer's own token does not show is not there."""
-    leave_database()
-    try:
-        client = client_for(caller.customer)
+
+    def look(client: ShopClient) -> Answered | Proposal:
         if isinstance(tool, ReadTool):
-            today = now.astimezone(ZoneInfo(caller.shop.time_zone)).date()
-            result = tool.read(arguments, Reading(client, caller.shop, now, today))
-            ruling.allow(Gate.SCOPE, "customer_owns_it")
-            ruling.allow(Gate.POLICY, "reads_are_allowed")
-            return Answered(result, ruling.verdicts)
-        if not isinstance(tool, EffectTool):
-            raise TypeError(tool)
+            return _read(tool, arguments, client, ruling)
         order = client.get_order(tool.order_id(arguments))
+        ruling.allow(Gate.SCOPE, "customer_owns_it", order=order.id, version=order.version)
+        return Proposal(tool, arguments, order, ruling.verdicts)
+
+    try:
+        return ask(caller.customer, look)
     except NotFoundError:
         ruling.deny(Gate.SCOPE, "customer_owns_it", code="not_found", message=NOT_FOUND)
-        raise
     except (UnauthorizedError, DelegationRevokedError):
         ruling.deny(
             Gate.SCOPE,
@@ -210,9 +232,19 @@ def _with_the_shop(
             code="not_authorised",
             message="The shop no longer lets us act for this customer; they need to sign in again.",
         )
-        raise
-    ruling.allow(Gate.SCOPE, "customer_owns_it", order=order.id, version=order.version)
-    return Proposal(tool, arguments, order, ruling.verdicts)
+
+
+def _read(
+    tool: ReadTool[Any], arguments: Arguments, client: ShopClient, ruling: Ruling
+) -> Answered:
+    try:
+        result = tool.read(arguments, Reading(client))
+    except DeniedError as exc:
+        ruling.allow(Gate.SCOPE, "customer_owns_it")
+        ruling.deny(Gate.POLICY, exc.code, code=exc.code, message=exc.message)
+    ruling.allow(Gate.SCOPE, "customer_owns_it")
+    ruling.allow(Gate.POLICY, "reads_are_allowed")
+    return Answered(result, ruling.verdicts)
 
 
 def propose(proposal: Proposal, caller: Caller, *, now: datetime) -> Refused | Accepted:
@@ -275,7 +307,7 @@ def _known_operation(
     if current is not None:
         ruling.require(
             "no_other_change_under_way",
-            holds=current.intent == key,
+            holds=current.intent == key or _asks_the_same(proposal, current),
             code="another_change_in_progress",
             message=f"Another change of order {proposal.order.id} is still in progress.",
             operation=current.idempotency_key,
@@ -299,6 +331,20 @@ def _known_operation(
     return None
 
 
+def _asks_the_same(proposal: Proposal, operation: Operation) -> bool:
+    """Is this the call that the operation came from, in the same words but for the reason?
+
+    The intent alone does not tell once the order has moved on, for instance because the operation
+    itself has taken effect and nobody knows it yet.
+    """
+    content = open_seal(operation.seal, operation.digest)
+    asked, before = (
+        {name: value for name, value in said.items() if name not in {"order_id", "reason"}}
+        for said in (proposal.arguments.model_dump(mode="json"), content["arguments"])
+    )
+    return operation.kind == proposal.tool.kind and asked == before
+
+
 def keep_verdicts(
     verdicts: Sequence[Ruled], caller: Caller, *, tool: str, policy_version: int, now: datetime
 ) -> None:
@@ -309,7 +355,7 @@ def keep_verdicts(
             customer=caller.customer,
             task_id=caller.task_id,
             step_n=caller.step_n,
-            tool=tool[:64],
+            tool=clean(tool, 64)[:64],
             gate=ruled.gate,
             rule=ruled.rule,
             finding=ruled.finding,

@@ -5,7 +5,7 @@ A tool's own rules stand beside the tool (`tools/catalogue/`). Here is what they
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db.models import F, Q, Sum
 from django.db.models.functions import Coalesce
@@ -49,7 +49,7 @@ class Ruling:
     def ask(self, gate: Gate, rule: str, **inputs: Any) -> None:
         self.verdicts.append(Ruled(gate, rule, Finding.ASK, inputs))
 
-    def deny(self, gate: Gate, rule: str, *, code: str, message: str, **inputs: Any) -> None:
+    def deny(self, gate: Gate, rule: str, *, code: str, message: str, **inputs: Any) -> NoReturn:
         """Keep the verdict and raise DeniedError."""
         self.verdicts.append(Ruled(gate, rule, Finding.DENY, {"code": code, **inputs}))
         raise DeniedError(code, message)

@@ -12,7 +12,7 @@ from tools.clients.shapes import Order
 from tools.models import Kind
 from tools.policy import Ruling
 from tools.seal import Intent
-from tools.text import normalise_order_id
+from tools.text import clean, normalise_order_id
 
 CHANGEABLE = ("pending", "processed")
 _MARKUP = re.compile(r"[<>{}\\]|https?://", re.IGNORECASE)
@@ -70,7 +70,13 @@ def decide(
         kind=Kind.CHANGE_ADDRESS,
         order_id=order.id,
         request=address,
-        shown={"from": order.shipping_address.model_dump(), "to": address},
+        shown={
+            "from": {
+                name: clean(value, 200)
+                for name, value in order.shipping_address.model_dump().items()
+            },
+            "to": address,
+        },
     )
 
 
@@ -100,4 +106,5 @@ CHANGE_ADDRESS = EffectTool(
     kind=Kind.CHANGE_ADDRESS,
     order_id=lambda arguments: normalise_order_id(arguments.order_id),
     decide=decide,
+    bad={"address": "bad_address"},
 )

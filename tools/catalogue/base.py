@@ -1,7 +1,7 @@
 """What a tool is: its schema for the model, its authority, and its rules."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +30,7 @@ class Tool(Generic[A]):
     """A tool's name, schema and authority.
 
     `permission` is the scope its token needs at the shop; `calls_per_minute` holds per customer.
+    `bad` gives an argument its own error code for when it does not fit the schema.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Tool(Generic[A]):
     arguments: type[A]
     permission: str
     calls_per_minute: int
+    bad: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def has_side_effects(self) -> bool:
@@ -45,19 +47,23 @@ class Tool(Generic[A]):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a read may use: the customer's own client, the shop, and the time."""
+    """What a read may use: the customer's own client."""
 
     client: ShopClient
-    shop: Shop
-    now: datetime
-    today: date
 
 
 @dataclass(frozen=True)
 class ReadTool(Tool[A]):
-    """A tool that looks and changes nothing. `read` returns the result for the model."""
+    """A tool that looks at the shop and changes nothing. `read` returns the result for the model."""
 
     read: Callable[[A, Reading], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class DocumentTool(Tool[A]):
+    """A tool that answers from what we keep ourselves; the shop is not asked."""
+
+    read: Callable[[A, Shop, date], dict[str, Any]]
 
 
 @dataclass(frozen=True)

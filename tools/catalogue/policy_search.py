@@ -1,12 +1,14 @@
 """search_policy: passages of the shop's documents that are in force today."""
 
+from datetime import date
 from typing import Any
 
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, Q
 from pydantic import Field
 
-from tools.catalogue.base import Arguments, Reading, ReadTool
+from accounts.models import Shop
+from tools.catalogue.base import Arguments, DocumentTool
 from tools.models import PolicyPassage
 from tools.text import clean
 
@@ -17,11 +19,11 @@ class SearchPolicy(Arguments):
     question: str = Field(min_length=1, max_length=300)
 
 
-def _search(arguments: SearchPolicy, reading: Reading) -> dict[str, Any]:
-    in_force = Q(document__effective_from__lte=reading.today) & (
-        Q(document__effective_to__isnull=True) | Q(document__effective_to__gt=reading.today)
+def _search(arguments: SearchPolicy, shop: Shop, today: date) -> dict[str, Any]:
+    in_force = Q(document__effective_from__lte=today) & (
+        Q(document__effective_to__isnull=True) | Q(document__effective_to__gt=today)
     )
-    passages = PolicyPassage.objects.filter(in_force, document__shop=reading.shop)
+    passages = PolicyPassage.objects.filter(in_force, document__shop=shop)
     found = list(_ranked(passages, arguments.question))
     return {
         "passages": [
@@ -54,7 +56,7 @@ def _ranked(passages: Any, question: str) -> Any:
     return []
 
 
-SEARCH_POLICY = ReadTool(
+SEARCH_POLICY = DocumentTool(
     name="search_policy",
     description=(
         "Search the shop's policy documents in force today. Name document, version and date when "

@@ -44,7 +44,7 @@ def decide(
     _require_refundable(order, shop, now, ruling)
     lines = _chosen_lines(arguments.items, order, ruling)
     amount = _amount(arguments, lines, order, ruling)
-    full_lines = [] if _is_part_payment(arguments) else lines
+    full_lines = [] if _is_part_payment(arguments, amount, order) else lines
     return Intent(
         kind=Kind.REFUND,
         order_id=order.id,
@@ -140,7 +140,7 @@ def _amount(
     if arguments.items is None:
         computed = left
     given = computed if arguments.amount is None else _parse(arguments.amount, order, ruling)
-    if _is_part_payment(arguments):
+    if _is_part_payment(arguments, given, order):
         computed = given
     ruling.require(
         "amount_matches_items",
@@ -164,9 +164,10 @@ def _amount(
     return computed
 
 
-def _is_part_payment(arguments: RefundOrder) -> bool:
-    """An amount without items: some money back, no item returned."""
-    return arguments.items is None and arguments.amount is not None
+def _is_part_payment(arguments: RefundOrder, amount: int, order: Order) -> bool:
+    """Some money back, no item returned: an amount without items that is not simply all of it."""
+    is_all = amount == order.captured - order.refunded
+    return arguments.items is None and arguments.amount is not None and not is_all
 
 
 def _parse(text: str, order: Order, ruling: Ruling) -> int:
@@ -201,4 +202,5 @@ REFUND_ORDER = EffectTool(
     kind=Kind.REFUND,
     order_id=lambda arguments: normalise_order_id(arguments.order_id),
     decide=decide,
+    bad={"items": "bad_line"},
 )
