@@ -76,7 +76,11 @@ def endpoint(
         call.key = _read_key(request)
         identify(call)
         work_or_refuse = _too_large if body is None else work
-        return await _booked(call, work_or_refuse, is_write=is_write, is_lookup=is_lookup)
+        try:
+            return await _booked(call, work_or_refuse, is_write=is_write, is_lookup=is_lookup)
+        except asyncio.CancelledError:
+            # Only a server that is told to stop does this, to calls that a fault still holds.
+            return refused(RefusalError(503, "unavailable", "The shop is closing."))
 
     return answer
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +92,23 @@ class Buyer:
         """Ask for another address."""
         headers = {"Idempotency-Key": key, "If-Match": f'"{version}"'}
         return self.call("PUT", f"/orders/{order_id}/address", json=address, headers=headers)
+
+
+def wait_for_call(buyer: Buyer, order_id: str) -> None:
+    """Wait until the shop has received a call about this order."""
+    deadline = time.monotonic() + 5
+    while not buyer.shop.calls(order_id=order_id):
+        assert time.monotonic() < deadline, "the call never arrived"
+        time.sleep(0.01)
+
+
+def run_sql(shop: RunningShop, sql: str, *values: Any) -> int:
+    """Change the running shop's data behind its back; gives the number of rows changed."""
+    db = Database(shop.data)
+    try:
+        return db.run(sql, *values)
+    finally:
+        db.close()
 
 
 def load(shop: RunningShop, data: dict[str, Any], folder: Path) -> catalogue.Loaded:

@@ -1,12 +1,14 @@
 """Loading a catalogue: whole or not at all, and twice is once."""
 
 import json
+import sqlite3
 import time
 
 import pytest
 
-from orders_stub import catalogue, times
+from orders_stub import catalogue, orders, times
 from orders_stub.database import Database
+from orders_stub.errors import RefusalError
 from tests.orders_stub.conftest import ADDRESS
 from tests.stubs import ROOT, shop_command
 
@@ -34,12 +36,12 @@ def counts(folder) -> tuple[int, int]:
 
 def test_a_thousand_orders_are_loaded_in_seconds_and_twice_is_once(tmp_path):
     customers = [CUSTOMER | {"id": f"c{n}", "email": f"c{n}@example.com"} for n in range(200)]
-    orders = [ORDER | {"id": str(7000 + n), "customer": f"c{n % 200}"} for n in range(1000)]
+    many = [ORDER | {"id": str(7000 + n), "customer": f"c{n % 200}"} for n in range(1000)]
     start = time.monotonic()
 
-    first = run_load(tmp_path, {"customers": customers, "orders": orders})
+    first = run_load(tmp_path, {"customers": customers, "orders": many})
     took = time.monotonic() - start
-    second = run_load(tmp_path, {"customers": customers, "orders": orders})
+    second = run_load(tmp_path, {"customers": customers, "orders": many})
 
     assert first.returncode == second.returncode == 0
     assert took < 10
@@ -172,10 +174,42 @@ def test_the_command_tells_a_bad_place_and_fails(tmp_path):
     assert counts(tmp_path) == (0, 0)
 
 
-def test_all_bad_places_are_told_at_once(tmp_path):
-    orders = [ORDER | {"id": str(n), "status": "lost"} for n in range(25)]
+def test_a_loading_that_breaks_half_way_leaves_nothing(tmp_path):
+    path = tmp_path / "shop.json"
+    path.write_text(json.dumps(bad()))
+    db = Database(tmp_path / "data")
+    db.run(
+        "CREATE TRIGGER broken BEFORE INSERT ON orders WHEN NEW.id = '7002'"
+        " BEGIN SELECT raise(ABORT, 'the disk is full'); END"
+    )
 
-    done = run_load(tmp_path, {"customers": [CUSTOMER], "orders": orders})
+    with pytest.raises(sqlite3.IntegrityError, match="the disk is full"):
+        catalogue.load_file(db, path, at=times.now())
+
+    db.close()
+    assert counts(tmp_path) == (0, 0)
+
+
+def test_of_two_writers_who_read_the_same_version_only_one_is_kept(tmp_path):
+    run_load(tmp_path, {"customers": [CUSTOMER], "orders": [ORDER]})
+    db = Database(tmp_path / "data")
+    first, second = orders.get_any_order(db, "7001"), orders.get_any_order(db, "7001")
+    first.status, second.status = "processed", "cancelled"
+    orders.save(db, first)
+
+    with pytest.raises(RefusalError) as refused:
+        orders.save(db, second)
+
+    assert refused.value.code == "version_mismatch"
+    kept = orders.get_any_order(db, "7001")
+    assert (kept.status, kept.version) == ("processed", 2)
+    db.close()
+
+
+def test_all_bad_places_are_told_at_once(tmp_path):
+    many = [ORDER | {"id": str(n), "status": "lost"} for n in range(25)]
+
+    done = run_load(tmp_path, {"customers": [CUSTOMER], "orders": many})
 
     assert done.stderr.count("status: must be one of") == 20
     assert "and 5 more" in done.stderr

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.orders_stub.test_idempotency import wait_for_call
+from tests.orders_stub.conftest import wait_for_call
 from tests.stubs import CLIENT
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.orders_stub.conftest import ADDRESS, Buyer
+from tests.orders_stub.conftest import ADDRESS, Buyer, wait_for_call
 from tests.stubs import run_shop
 
 
@@ -184,11 +184,3 @@ def test_no_effect_is_found_where_there_was_only_a_refusal(buyer, key):
     response = buyer.get(f"/effects/{key}")
 
     assert (response.status_code, response.json()["error"]) == (404, "not_found")
-
-
-def wait_for_call(buyer, order_id: str) -> None:
-    """Wait until the shop has received a call about this order."""
-    deadline = time.monotonic() + 5
-    while not buyer.shop.calls(order_id=order_id):
-        assert time.monotonic() < deadline, "the call never arrived"
-        time.sleep(0.01)

@@ -8,7 +8,8 @@ import jwt
 import pytest
 from jwt.types import Options
 
-from tests.orders_stub.conftest import EXCHANGE
+from orders_stub.identity import digest
+from tests.orders_stub.conftest import EXCHANGE, run_sql
 from tests.stubs import CLIENT
 
 
@@ -183,6 +184,28 @@ def test_revoking_an_access_token_ends_that_one_only(shop, buyer):
     assert buyer.get("/customer").status_code == 401
     buyer.tokens = refresh(shop, buyer.tokens["refresh_token"]).json()
     assert buyer.get("/customer").status_code == 200
+
+
+def test_an_access_token_runs_out_and_its_delegation_does_not(shop, buyer):
+    past = "2026-01-01T00:00:00.000000Z"
+    sql = "UPDATE access_tokens SET expires_at = ? WHERE digest = ?"
+    assert run_sql(shop, sql, past, digest(buyer.tokens["access_token"])) == 1
+
+    response = buyer.get("/customer")
+
+    assert (response.status_code, response.json()["error"]) == (401, "invalid_token")
+    buyer.tokens = refresh(shop, buyer.tokens["refresh_token"]).json()
+    assert buyer.get("/customer").status_code == 200
+
+
+def test_the_database_holds_no_token_in_clear(shop, buyer):
+    stored = (shop.data / "shop.sqlite3").read_bytes() + (
+        shop.data / "shop.sqlite3-wal"
+    ).read_bytes()
+
+    assert digest(buyer.tokens["access_token"]).encode() in stored
+    for name in ("access_token", "refresh_token"):
+        assert buyer.tokens[name].encode() not in stored
 
 
 def test_revoking_an_unknown_token_is_no_error(shop):

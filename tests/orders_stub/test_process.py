@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from orders_stub import times
 from orders_stub.catalogue import DEMO_FILE
-from tests.orders_stub.conftest import Buyer
+from tests.orders_stub.conftest import Buyer, wait_for_call
 from tests.stubs import ROOT, run_shop, shop_command, stop
 
 STORIES = {
@@ -85,6 +86,23 @@ def test_it_prints_one_line_and_ends_quietly(tmp_path):
     assert line.startswith("orders_stub ready: http://127.0.0.1:")
     assert rest == ""
     assert process.returncode == 0
+
+
+def test_a_call_that_a_fault_holds_does_not_keep_the_shop_from_ending(tmp_path):
+    with run_shop(tmp_path / "data") as shop, ThreadPoolExecutor(1) as pool:
+        ada = Buyer(shop=shop, id="ada", folder=tmp_path)
+        ada.sign_in()
+        shop.fault("timeout_after", scope={"order": "1042"})
+        held = pool.submit(ada.refund, "1042", 4000, key="task-1-step-2")
+        wait_for_call(ada, "1042")
+        shop.process.terminate()
+        assert shop.process.wait(10) == 0
+        answer = held.result()
+
+    assert (answer.status_code, answer.json()["error"]) == (503, "unavailable")
+    assert "Traceback" not in (tmp_path / "data.log").read_text()
+    with run_shop(tmp_path / "data") as shop:
+        assert len(shop.effects(order_id="1042")) == 1
 
 
 def test_a_taken_port_and_a_taken_folder_are_told(shop, tmp_path):

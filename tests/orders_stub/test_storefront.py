@@ -5,6 +5,9 @@ import re
 import jwt
 import pytest
 
+from orders_stub.identity import digest
+from tests.orders_stub.conftest import run_sql
+
 
 def sign_in(shop, customer: str):
     """Sign in at the storefront; the client keeps the cookie."""
@@ -93,6 +96,16 @@ def test_signing_out_ends_the_session_wherever_its_cookie_went(shop):
 
     assert (response.status_code, response.headers["location"]) == (303, "/")
     assert shop.http.get("/identity", headers=copied).status_code == 401
+
+
+def test_a_session_runs_out(shop):
+    sign_in(shop, "ada")
+    past, session = "2026-01-01T00:00:00.000000Z", shop.http.cookies["shop_session"]
+    sql = "UPDATE sessions SET expires_at = ? WHERE digest = ?"
+    assert run_sql(shop, sql, past, digest(session)) == 1
+
+    assert shop.http.get("/identity").status_code == 401
+    assert shop.http.get("/orders").headers["location"] == "/"
 
 
 def test_signing_in_as_another_ends_the_first_session(shop):
