@@ -1,5 +1,6 @@
 """Fold a transcript into the requests that are open now, in the order they were made."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -11,6 +12,7 @@ from model_stub.planner.understand import Utterance, Wish, understand
 
 # What is offered in answer to a request that no tool carries out as it stands.
 _OFFERED_AFTER = {intents.COMPLAINT: intents.REFUND, intents.UNSUPPORTED: intents.HAND_OFF}
+_DONE = re.compile(r"\bI have (?:refunded|cancelled|changed)\b")
 _BACKGROUND = (intents.TRACK, intents.STATUS, intents.COMPLAINT)
 
 
@@ -26,6 +28,8 @@ class Dialog:
     said: list[Utterance] = field(default_factory=list)
     turn_start: int = 0
     dropped: bool = False
+    too_late: bool = False
+    _claimed: bool = False
     _archive: list[Request] = field(default_factory=list)
     _question: Question | None = None
     _focus: str | None = None
@@ -37,7 +41,7 @@ class Dialog:
         for event in transcript.events:
             if isinstance(event, UserSaid):
                 dialog._hear(event.at, understand(event.text))
-            elif isinstance(event, AssistantSaid):
+            elif isinstance(event, AssistantSaid) and not event.is_draft:
                 dialog._answered(event)
         return dialog
 
@@ -54,7 +58,8 @@ class Dialog:
     def _answered(self, event: AssistantSaid) -> None:
         self._archive += [request for request in self.active if not request.withdrawn]
         self.active, self.said = [], []
-        self.dropped = False
+        self.dropped = self.too_late = False
+        self._claimed = bool(_DONE.search(event.text))
         self.turn_start = event.at
         self._question = asked(event.text)
 
@@ -65,6 +70,8 @@ class Dialog:
         if self._is_stop(said, question):
             self._stop(said)
         wanted = [wish for wish in said.wishes if not wish.refused]
+        if self._only_details(wanted, question):
+            wanted, said.wishes = [], []
         for wish in said.wishes:
             if wish.refused:
                 self._refuse(wish)
@@ -81,12 +88,22 @@ class Dialog:
             return False
         return bool(self.open or question or self._archive)
 
+    def _only_details(self, wanted: list[Wish], question: Question | None) -> bool:
+        """Tell whether complaints only say why the refund under way is asked for."""
+        if not wanted or any(wish.kind != intents.COMPLAINT for wish in wanted):
+            return False
+        if question is not None and question.kind == intents.REFUND and not question.is_offer:
+            return True
+        current = {r.order_id for r in self.open if r.kind == intents.REFUND}
+        return bool(current) and all(set(wish.ids) <= current for wish in wanted)
+
     def _stop(self, said: Utterance) -> None:
         """Take back what is open, unless the message names the orders it means."""
         named = [request for request in self.open if request.order_id in said.ids]
         for request in named or self.open:
             request.withdrawn = True
         self.dropped = True
+        self.too_late = self._claimed and not self.active
 
     def _refuse(self, wish: Wish) -> None:
         for request in self.open:
@@ -124,6 +141,9 @@ class Dialog:
             return question.order_id
         if wish.points_back:
             return self._focus
+        before = self._archive[-1] if self._archive else None
+        if before is not None and before.kind in _BACKGROUND and not items.wants_lookup(wish.text):
+            return before.order_id
         same = [r for r in self.open if r.kind == wish.kind and r.order_id]
         return same[-1].order_id if same else None
 
@@ -215,7 +235,7 @@ class Dialog:
         if said.declines:
             self.dropped = True
             return True
-        if question.is_offer and not said.says_yes:
+        if question.is_offer and not (said.says_yes or said.ids or items.is_detail(said.text)):
             return False
         if (said.thanks and not said.ids) or said.leaves or said.small_talk:
             return False

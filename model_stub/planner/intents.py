@@ -46,6 +46,7 @@ _CLOSE = _any(
 _ADDRESS = _any(
     r"\b(?:chang\w*|updat\w*|correct\w*|fix\w*|edit\w*|modify\w*|wrong|new|different|replace|set|mistake in)\b"
     r".{0,40}\b(?:address|destination)\b",
+    r"\bchange\b.{0,15}\bwhere\b",
     r"\baddress\b.{0,30}\b(?:is|was|should|chang\w*|updat\w*|wrong|incorrect)\b",
     r"\b(?:send|ship|deliver|redirect|reroute|forward)\b(?! (?:it |this |that |them )?back).{0,40}"
     r"\b(?:to|at)\b.{0,30}(?:<address>|address|instead|new place|different)",
@@ -62,7 +63,7 @@ _POLICY_WORDS = _any(
     r"\bwhen (?:do|are) refunds\b|\bdo refunds\b",
     r"\bwhat (?:happens|if)\b",
     r"\bdo you (?:accept|offer|take|allow|ship|deliver|refund|give|charge|do|sell|have|provide|support)\b",
-    r"\b(?:are|is) .{0,40}\b(?:returnable|refundable|free|allowed|possible)\b",
+    r"\b(?:are|is) (?!it possible).{0,40}\b(?:returnable|refundable|free|allowed|possible)\b",
     r"\bam i (?:allowed|able|entitled|eligible)\b",
     r"\bwho pays\b",
 )
@@ -80,9 +81,12 @@ _PAST = _any(
     r"\b(?:check|track) (?:on )?my refund\b",
     r"\bwhen (?:will|do|can) i (?:get|see|receive|have)\b.{0,15}\b(?:refund|money)\b",
 )
+_THING = r"(refund|return|cancell?ation|address change)"
 _UNDO = re.compile(
     r"\b(?:cancel|stop|withdraw|revoke|undo|scrap|forget(?: about)?|abort|don't (?:want|need))\b"
-    r" (?:the |my |that |this |a |any )?(refund|return|cancell?ation|address change)\b"
+    rf" (?:the |my |that |this |a |any )?{_THING}\b"
+    rf"|\b(?:don't|dont|do not|never)\b(?:\s+(?!forget)\w+){{0,4}}\s+(?:the|my|that|this|any)\s+{_THING}\b"
+    rf"|\b{_THING}\b.{{0,30}}\b(?:to be|be|is to be|should be) (?:stopped|cancell?ed|withdrawn|undone|halted)\b"
 )
 _REFUND = _any(
     r"\brefund(?:s|ed|ing)?\b",
@@ -180,7 +184,7 @@ def _whole_clause(clause: str) -> list[Hit]:
         return [Hit(CLOSE, 0, refused=bool(_NEGATION.search(clause[: close.start()])))]
     undo = _UNDO.search(clause)
     if undo:
-        return [Hit(_undone(undo.group(1)), undo.start(), refused=True)]
+        return [Hit(_undone(next(filter(None, undo.groups()))), undo.start(), refused=True)]
     match = _ADDRESS.search(clause)
     if match:
         return [Hit(ADDRESS, match.start(), refused=_is_refused(clause, match))]

@@ -36,7 +36,7 @@ _SOME = re.compile(
     r"\b(?:only|just)\s+(one|two|three|four|five|\d)\b|\b(one|two|three|four|five|\d)\s+of\b", re.I
 )
 _BARE_COUNT = re.compile(
-    r"(?:(?:no|actually|sorry|yes|oh|just|only|make (?:it|that)|refund)[, ]+)*"
+    r"(?:(?:no|actually|sorry|yes|oh|just|only|make (?:it|that))[, ]+)*"
     r"(one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2}|both|all|each)"
     r"(?: of (?:them|those|these|the \w+))?(?:,? please)?[.! ]*",
     re.I,
@@ -101,7 +101,7 @@ def bare_count(text: str) -> int | None:
 
 def counted(choice: Choice, lines: list[dict[str, Any]], count: int | None) -> Choice:
     """Return the choice with a number of things that was given apart from it (0: all of them)."""
-    if count is None or choice.unsure in ("which", "none"):
+    if count is None or choice.unsure == "none" or (choice.unsure == "which" and count != 0):
         return choice
     left = [line for line in lines if remaining(line) > 0]
     chosen = [line for line, _ in choice.lines] or left

@@ -136,6 +136,11 @@ def small_talk(dialog: Dialog, first_name: str) -> str:
     if not dialog.said:
         return f"Hello{_named(first_name)}! {_ABILITIES} What can I do for you?"
     said = dialog.said[-1]
+    if dialog.too_late:
+        return (
+            "What I told you last is done already, and I can't take it back from here. "
+            "A colleague can look at it: just ask for a person."
+        )
     if dialog.dropped:
         return "All right, I will leave it at that."
     if said.small_talk is not None:
@@ -146,8 +151,8 @@ def small_talk(dialog: Dialog, first_name: str) -> str:
         )
     if said.agrees:
         return (
-            "Thank you. If an action is waiting for your yes, please use the buttons on its card; "
-            "a yes in the chat does not confirm it. Otherwise just tell me what you need."
+            "Thank you. If an action is waiting for your yes, please press its button; "
+            "a yes typed in the chat does not confirm it. Otherwise just tell me what you need."
         )
     if said.declines:
         return "All right. Just tell me if you need anything else."

@@ -36,9 +36,18 @@ def plan_reply(chat: ChatRequest) -> Reply:
 
 
 def _next_action(transcript: Transcript, dialog: Dialog, desk: Desk) -> Call | str:
-    """Return the next call of the first request that needs one, else the whole answer."""
-    if _is_looping(transcript) and "hand_off" in desk.offered:
+    """Return the next call or the answer; told of a loop, hand off rather than go round again."""
+    action = _wanted_action(transcript, dialog, desk)
+    repeats = isinstance(action, Call) and any(
+        call.name == action.name and _given(call.args) == action.args for call in desk.facts.calls
+    )
+    if repeats and transcript.notices and "hand_off" in desk.offered:
         return Call("hand_off", {"reason": "The same call gave the same result again."})
+    return action
+
+
+def _wanted_action(transcript: Transcript, dialog: Dialog, desk: Desk) -> Call | str:
+    """Return the next call of the first request that needs one, else the whole answer."""
     told: list[str] = []
     questions: list[str] = []
     for request in dialog.taken_back:
@@ -55,11 +64,9 @@ def _next_action(transcript: Transcript, dialog: Dialog, desk: Desk) -> Call | s
     return phrase.compose(dialog, told, questions, transcript.first_name)
 
 
-def _is_looping(transcript: Transcript) -> bool:
-    return any(
-        "same call" in notice.lower() or "hand off" in notice.lower()
-        for notice in transcript.notices
-    )
+def _given(args: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments without the nulls that a strict schema asks for."""
+    return {name: value for name, value in args.items() if value is not None}
 
 
 def _words_only(transcript: Transcript, dialog: Dialog, facts: Facts, chat: ChatRequest) -> str:

@@ -14,6 +14,9 @@ _FIRST_NAME = re.compile(
 )
 
 
+_NO_NAME = ("not", "none", "null", "unknown")
+
+
 @dataclass(frozen=True)
 class UserSaid:
     """A message of the customer: the only kind of text that can ask for something."""
@@ -24,10 +27,15 @@ class UserSaid:
 
 @dataclass(frozen=True)
 class AssistantSaid:
-    """A finished answer of the agent or of staff."""
+    """A finished answer of the agent or of staff.
+
+    `is_draft` tells that it stands after a tool call. Tool calls are sent for the task under way
+    only, so such an answer was never given: the customer wrote again before it could be.
+    """
 
     at: int
     text: str
+    is_draft: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,16 +97,22 @@ def read(messages: list[dict[str, Any]]) -> Transcript:
             events.append(UserSaid(at, text))
             notices.clear()
         elif role == "assistant":
-            events.extend(_assistant(at, text, message, results))
+            is_draft = any(isinstance(event, Called) for event in events)
+            events.extend(_assistant(at, text, message, results, is_draft=is_draft))
     return Transcript(events, notices, _first_name(context))
 
 
 def _assistant(
-    at: int, text: str, message: dict[str, Any], results: dict[str, dict[str, Any]]
+    at: int,
+    text: str,
+    message: dict[str, Any],
+    results: dict[str, dict[str, Any]],
+    *,
+    is_draft: bool,
 ) -> list[Event]:
     calls = message.get("tool_calls")
     if not calls:
-        return [AssistantSaid(at, text)]
+        return [AssistantSaid(at, text, is_draft)]
     return [
         Called(
             at,
@@ -128,6 +142,6 @@ def _first_name(context: list[str]) -> str:
     """The static rules come first and may speak of names, so the last context text wins."""
     for text in reversed(context):
         match = _FIRST_NAME.search(text)
-        if match:
+        if match and match.group(1).lower() not in _NO_NAME:
             return match.group(1).strip(".'")
     return ""

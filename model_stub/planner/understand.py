@@ -14,6 +14,12 @@ _SPLIT = re.compile(
     r"|\s+-\s+"
     r"|\s+(?:(?:and|then|also|plus|but|as well as)\s+)+(?:then\s+|also\s+|please\s+)?"
 )
+# "refund 1042, no wait, 1043": the number before is taken back in the same breath.
+_REPLACED_ID = re.compile(
+    r"(?:order )?#?\b\d{4,8}\b[ ,.-]*\b(?:no,? wait|wait,? no|no,? sorry|sorry|i mean|scratch that|or rather)\b"
+    r"[ ,.-]*(?:(?:i meant?|it's|it is|not that one)[ ,]*)?(?=(?:order )?#?\d{4,8}\b)",
+    re.I,
+)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _GREETING = re.compile(
     r"^(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening|day)|greetings|dear)\b[^,.!?]{0,20}[,.!]*\s*",
@@ -76,7 +82,7 @@ _SMALL_TALK = (
     (
         "help",
         re.compile(
-            r"\bwhat (?:else )?can you (?:do|help)\b|\bhow can you help\b|^(?:please )?(?:help|i need (?:some )?help|can you help(?: me)?)\b[^,]{0,12}$",
+            r"\bwhat (?:else )?can you (?:do|help)\b|\bhow can you help\b|\bhelp\b.{0,20}\b(?:my|an) order\b|^(?:please )?(?:help|i need (?:some )?help|can you help(?: me)?)\b[^,]{0,12}$",
             re.I,
         ),
     ),
@@ -133,6 +139,7 @@ def understand(text: str) -> Utterance:
     text = normalised(text)
     found = addresses.find(text)
     body = text if found is None else f"{text[: found.start]}<address>{text[found.end :]}"
+    body = _REPLACED_ID.sub("", body)
     said = Utterance(text=text, address=found.address if found else None)
     said.greets = bool(_GREETING.match(body))
     body = _GREETING.sub("", body, count=1).strip() or ("" if said.greets else body)
@@ -144,7 +151,7 @@ def understand(text: str) -> Utterance:
     said.stops = bool(_STOP.search(body))
     said.corrects = bool(_CORRECTION.search(body))
     said.adds = bool(_ADDITION.search(body))
-    said.asks = bool(_QUESTION.search(body))
+    said.asks = bool(_QUESTION.search(body)) and len(body.split()) > 1
     said.small_talk = next((kind for kind, p in _SMALL_TALK if p.search(body)), None)
     said.ids = [order.id for order in slots.order_ids(body)]
     said.complains = slots.refund_reason(body) in ("damaged", "wrong_item", "not_as_described")

@@ -8,6 +8,7 @@ _INVISIBLE = re.compile(
 )
 _QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-"})
 _NUMBER_ABBREVIATION = re.compile(r"\b(?:no|nr|num)\.\s*(?=#?\d)", re.IGNORECASE)
+_GLUED_NUMBERS = re.compile(r"(?<=\b\d{4})[,/&+](?=#?\d{4})")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _UNSAFE = re.compile(r"[^\w \-.,:;/()&+#'!?%$\u20ac\u00a3]")
 
@@ -22,6 +23,7 @@ def normalised(text: str) -> str:
     text = unicodedata.normalize("NFKC", text.encode("utf-8", "ignore").decode("utf-8"))
     text = _INVISIBLE.sub("", text).translate(_QUOTES)
     text = _NUMBER_ABBREVIATION.sub("number ", text)
+    text = _GLUED_NUMBERS.sub(", ", text)
     return re.sub(r"[ \t\r\f\v]+", " ", text).strip()
 
 

@@ -18,7 +18,7 @@ TOOL_NAMES = (
     "close_ticket",
     "hand_off",
 )
-TOOLS = [
+TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
         "function": {"name": name, "parameters": {"type": "object", "properties": {}}},
@@ -215,11 +215,11 @@ class Talk:
 
     def reply(self, **more: Any) -> Any:
         """Return the planner's next reply to the conversation as it stands."""
-        tools = [tool for tool in TOOLS if tool["function"]["name"] in self.world.offered]  # type: ignore[index]
-        body = {"model": "countersign-rules", "messages": self.messages(), **more}
+        tools = [tool for tool in TOOLS if tool["function"]["name"] in self.world.offered]
+        body = {"model": "countersign-rules", "messages": self.messages()}
         if tools:
             body["tools"] = tools
-        return plan_reply(parse_request(body))
+        return plan_reply(parse_request(body | more))
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the messages as the product would send them."""

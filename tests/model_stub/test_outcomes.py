@@ -1,0 +1,458 @@
+"""Every result of a tool is told truly: what happened, what did not, what is not known yet."""
+
+import json
+import re
+
+import pytest
+
+from tests.model_stub.talk import TOOL_NAMES, TOOLS, Talk, World
+from tests.model_stub.test_sentences import cancel, find, item, refund
+
+# An effect said to have happened. What is denied ("was not refunded") does not match.
+CLAIM = re.compile(r"\bI have (?:refunded|cancelled|changed|closed|e-mailed)\b")
+
+
+def op(state, **more):
+    """Return the result of a refund in a state."""
+    return {
+        "operation": "task-1-step-4",
+        "kind": "refund",
+        "order_id": "1042",
+        "state": state,
+        "amount": "40.00",
+        "currency": "USD",
+    } | more
+
+
+STATES = [
+    (op("failed"), "I am sorry, I could not refund order 1042: the shop did not accept it."),
+    (op("expired"), "was not answered in time, so order 1042 was not refunded."),
+    (op("cancelled"), "was stopped before it was sent, so order 1042 was not refunded."),
+    (op("needs_person"), "is still being checked, now by a colleague."),
+    (op("awaiting_approval"), "The refund for order 1042 is waiting for approval."),
+    (op("sending"), "The refund for order 1042 is still being checked."),
+    (op("unknown"), "The refund for order 1042 is still being checked."),
+    (op("approved"), "The refund for order 1042 is still being checked."),
+    (op("never heard of"), "The refund for order 1042 is still being checked."),
+    ({"surprise": True}, "The refund for order 1042 is still being checked."),
+    (op("denied"), "I could not refund order 1042: our rules do not allow it."),
+    (
+        op("rejected", decided_by="customer"),
+        "You said no to the refund for order 1042, so order 1042 was not refunded.",
+    ),
+    (
+        op("rejected", decided_by="staff", reason="It was used for a year"),
+        (
+            "Our staff did not approve the refund for order 1042, so order 1042 was not refunded. "
+            "The reason given: It was used for a year."
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("result", "answer"), STATES)
+def test_a_refund_that_did_not_succeed_is_told_as_it_is_and_not_tried_again(result, answer):
+    talk = Talk(World({"refund_order": result}))
+
+    said = talk.say("refund 1042")
+
+    assert talk.calls == refund("1042")
+    assert answer in said
+    assert not CLAIM.search(said)
+
+
+ERRORS = {
+    "not_found": "I can't find order 1042 in your account. Please check the number.",
+    "order_state": "I could not refund order 1042. It is on its way.",
+    "already_refunded": "There is nothing left to refund on order 1042: it was already refunded.",
+    "over_captured": "that is more than is left of what was paid for it",
+    "outside_window": "I could not refund order 1042. It is on its way.",
+    "bad_arguments": "I did not get the details right",
+    "bad_line": "does not have those items in that number",
+    "currency_mismatch": "the order was paid in another currency",
+    "another_change_in_progress": "another change to it is still in progress",
+    "one_action_at_a_time": "another action has to be finished first",
+    "already_rejected": "this was declined before, so I have not raised it again",
+    "rate_limited": "Please try again in a few minutes.",
+    "tool_off": "I can't give refunds here at the moment. A colleague can help",
+    "not_offered": "I can't give refunds here at the moment.",
+    "unknown_tool": "I can't give refunds here at the moment.",
+    "unavailable": "the shop's system does not answer just now",
+    "something_new": "the shop's system does not answer just now",
+}
+
+
+@pytest.mark.parametrize(("code", "answer"), ERRORS.items())
+def test_each_refusal_has_its_own_sentence_and_is_not_tried_again(code, answer):
+    refusal = {"error": code, "message": "It is on its way."}
+    talk = Talk(World({"refund_order": refusal}))
+
+    said = talk.say("refund 1042")
+
+    assert talk.calls == refund("1042")
+    assert answer in said
+    assert not CLAIM.search(said)
+
+
+@pytest.mark.parametrize(
+    ("message", "tool", "result", "answer"),
+    [
+        ("cancel 1044", "cancel_order", op("failed"), "I could not cancel order 1044"),
+        ("cancel 1044", "cancel_order", op("expired"), "order 1044 was not cancelled"),
+        (
+            "cancel 1042",
+            "cancel_order",
+            {"error": "order_state", "message": "Order 1042 has been delivered."},
+            (
+                "I could not cancel order 1042. Order 1042 has been delivered. "
+                "If something is wrong with it, I can ask for a refund: just say so."
+            ),
+        ),
+        (
+            "refund 1044",
+            "refund_order",
+            {"error": "order_state", "message": "Order 1044 has not been shipped."},
+            (
+                "I could not refund order 1044. Order 1044 has not been shipped. "
+                "I can cancel it for you instead: just say so."
+            ),
+        ),
+        (
+            "send 1044 to 12 High Street, Springfield, IL 62704",
+            "change_address",
+            op("rejected", decided_by="customer"),
+            "the address of order 1044 was not changed",
+        ),
+        (
+            "send 1044 to 12 High Street, Springfield, IL 62704",
+            "change_address",
+            {"error": "bad_address", "message": "We do not deliver there"},
+            "We do not deliver there. Please send me the whole address again.",
+        ),
+        ("close this ticket", "close_ticket", op("expired"), "this ticket was not closed"),
+        (
+            "I need a person",
+            "hand_off",
+            {"error": "unavailable"},
+            "I could not reach a colleague: the shop's system does not answer",
+        ),
+        ("where is 1045", "track_parcel", {"error": "not_found"}, "There is no tracking for it."),
+        ("where is 1045", "track_parcel", {"error": "unavailable"}, "I could not track order 1045"),
+        ("refund 1042", "find_orders", {"error": "unavailable"}, "I could not look up your orders"),
+        (
+            "list my orders",
+            "find_orders",
+            {"error": "rate_limited"},
+            "I could not look up your orders",
+        ),
+        (
+            "do you ship to Mars?",
+            "search_policy",
+            {"passages": []},
+            "I can't find anything about that in our policies, so I don't want to guess.",
+        ),
+        (
+            "any return policy?",
+            "search_policy",
+            {"error": "unavailable"},
+            "I could not look that up",
+        ),
+    ],
+)
+def test_other_tools_results_are_told_as_they_are(message, tool, result, answer):
+    talk = Talk(World({tool: result}))
+
+    said = talk.say(message)
+
+    assert answer in said
+    assert not CLAIM.search(said)
+
+
+def test_an_order_that_changed_meanwhile_is_looked_at_again_and_proposed_once_more():
+    talk = Talk(World({"refund_order": [op("superseded"), op("succeeded", reference="re_9")]}))
+
+    said = talk.say("refund 1042")
+
+    assert talk.calls == [*refund("1042"), *refund("1042")]
+    assert said == "I have refunded $40.00 for order 1042 (reference re_9)."
+
+
+def test_an_order_that_changes_every_time_is_given_up_after_the_second():
+    talk = Talk(World({"refund_order": op("superseded")}))
+
+    said = talk.say("refund 1042")
+
+    assert talk.calls == [*refund("1042"), *refund("1042")]
+    assert "so order 1042 was not refunded. Please ask me again in a moment." in said
+
+
+def test_what_was_rejected_is_not_proposed_again_in_the_same_form():
+    talk = Talk(World({"refund_order": op("rejected", decided_by="customer")}))
+
+    said = talk.say("refund 1042", meanwhile={2: "refund 1042 please!"})
+
+    assert [name for name, _ in talk.calls].count("refund_order") == 1
+    assert "You said no to the refund for order 1042" in said
+
+
+def test_a_rejected_action_may_be_proposed_in_another_form():
+    results = [op("rejected", decided_by="customer"), op("succeeded", amount="20.00")]
+    talk = Talk(World({"refund_order": results}))
+
+    said = talk.say("refund 1051", meanwhile={2: "actually only one of them"})
+
+    assert talk.calls == [*refund("1051"), *refund("1051", items=[item("1051-1")])]
+    assert "I have refunded $20.00" in said
+
+
+def test_of_several_requests_each_is_told_for_itself():
+    talk = Talk(World({"refund_order": op("unknown")}))
+
+    said = talk.say("refund 1042 and cancel 1044")
+
+    assert talk.calls == [*refund("1042"), *cancel("1044")]
+    assert "The refund for order 1042 is still being checked." in said
+    assert "I have cancelled order 1044" in said
+
+
+@pytest.mark.parametrize(
+    ("message", "offered", "answer"),
+    [
+        ("refund 1042", ("find_orders",), "I can't give refunds here at the moment."),
+        ("cancel 1044", ("find_orders",), "I can't cancel orders here at the moment."),
+        ("where is 1045?", ("hand_off",), "I can't track parcels here at the moment."),
+        ("status of order 1045", ("hand_off",), "I can't look up orders here at the moment."),
+        ("what's your return policy?", ("find_orders",), "I can't look up our policies here"),
+        ("I want a human", ("find_orders",), "I can't reach a colleague from here at the moment."),
+        ("close this ticket", ("find_orders",), "I can't close tickets here at the moment."),
+    ],
+)
+def test_a_tool_that_is_not_offered_is_never_called(message, offered, answer):
+    talk = Talk(World(offered=offered))
+
+    said = talk.say(message)
+
+    assert not {name for name, _ in talk.calls} - set(offered)
+    assert answer in said
+
+
+def test_a_refund_without_a_lookup_tool_is_still_proposed():
+    talk = Talk(World(offered=("refund_order",)))
+
+    talk.say("refund 1042")
+
+    assert talk.calls == [("refund_order", {"order_id": "1042", "reason": "other"})]
+
+
+def test_a_result_that_is_no_json_counts_as_unavailable():
+    talk = Talk()
+    talk.task = [
+        {"role": "user", "content": "refund 1042"},
+        _assistant_call("find_orders", {"order_id": "1042"}),
+        {"role": "tool", "tool_call_id": "call_1", "content": "<html>gateway timeout</html>"},
+    ]
+
+    reply = talk.reply()
+
+    assert not reply.tool_calls
+    assert "I could not look up your orders" in reply.content
+
+
+def _assistant_call(name, args):
+    function = {"name": name, "arguments": json.dumps(args)}
+    call = {"id": "call_1", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def _after(name, args, result, message, **more):
+    """Return the reply to one call made by code, when no tool may be called."""
+    talk = Talk()
+    talk.task = [
+        {"role": "user", "content": message},
+        _assistant_call(name, args),
+        {"role": "tool", "tool_call_id": "call_1", "content": json.dumps(result)},
+    ]
+    return talk.reply(**more)
+
+
+def test_code_that_looked_a_parcel_up_gets_it_in_words_and_no_call():
+    tracking = World().run("track_parcel", {"order_id": "1045"})
+
+    reply = _after(
+        "track_parcel", {"order_id": "1045"}, tracking, "where is 1045?", tool_choice="none"
+    )
+
+    assert not reply.tool_calls
+    assert reply.content == (
+        "The parcel for order 1045 is in transit and is expected on 3 December 2026. "
+        "Carrier: Parcel Express, tracking number PX123. "
+        "Last seen in Chicago on 29 November 2026, 14:05."
+    )
+
+
+def test_code_that_looked_an_order_up_gets_it_in_words():
+    found = World().run("find_orders", {"order_id": "1042"})
+
+    reply = _after("find_orders", {"order_id": "1042"}, found, "where is 1042?", tool_choice="none")
+
+    assert "It was delivered on 2 November 2026." in reply.content
+
+
+def test_code_that_found_nothing_gets_the_same_sentence_for_any_order():
+    error = {"error": "not_found", "message": "no"}
+
+    reply = _after("find_orders", {"order_id": "1046"}, error, "where is 1046?", tool_choice="none")
+
+    assert reply.content == "I can't find order 1046 in your account. Please check the number."
+
+
+def test_without_tools_and_results_talk_is_answered_and_deeds_are_declined():
+    talk = Talk(World(offered=()))
+
+    assert talk.say("hello").startswith("Hello Ada!")
+    assert talk.say("refund 1042").startswith("I can't give refunds here at the moment.")
+
+
+def test_a_required_call_is_made_even_where_talk_would_do():
+    talk = Talk(task=[{"role": "user", "content": "hello"}])
+
+    reply = talk.reply(tool_choice="required")
+
+    assert [call.name for call in reply.tool_calls] == ["find_orders"]
+
+
+@pytest.mark.parametrize("name", TOOL_NAMES)
+def test_a_named_tool_is_called_whatever_was_said(name):
+    talk = Talk(task=[{"role": "user", "content": "hello there"}])
+    choice = {"type": "function", "function": {"name": name}}
+
+    reply = talk.reply(tool_choice=choice)
+
+    assert [call.name for call in reply.tool_calls] == [name]
+    assert isinstance(json.loads(reply.tool_calls[0].arguments), dict)
+
+
+def test_a_loop_that_code_points_out_ends_in_a_hand_off():
+    talk = Talk()
+    call = _assistant_call("find_orders", {"order_id": "1042"})
+    result = {
+        "role": "tool",
+        "tool_call_id": "call_1",
+        "content": '{"orders": [], "error": "superseded"}',
+    }
+    stuck = {"role": "tool", "tool_call_id": "call_1", "content": json.dumps(op("superseded"))}
+    refunding = _assistant_call("refund_order", {"order_id": "1042", "reason": "other"})
+    notice = {
+        "role": "system",
+        "content": "You have made the same call with the same arguments twice.",
+    }
+    talk.task = [{"role": "user", "content": "refund 1042"}, call, result, refunding, stuck, notice]
+
+    reply = talk.reply()
+
+    assert [call.name for call in reply.tool_calls] == ["hand_off"]
+
+
+def test_a_notice_does_not_stop_an_answer_that_is_ready():
+    talk = Talk()
+    call = _assistant_call("find_orders", {"order_id": "1042"})
+    found = {
+        "role": "tool",
+        "tool_call_id": "call_1",
+        "content": json.dumps(World().run("find_orders", {"order_id": "1042"})),
+    }
+    notice = {
+        "role": "system",
+        "content": "You have made the same call with the same arguments twice.",
+    }
+    talk.task = [
+        {"role": "user", "content": "status of order 1042"},
+        call,
+        found,
+        call,
+        found,
+        notice,
+    ]
+
+    reply = talk.reply()
+
+    assert "It was delivered on 2 November 2026." in reply.content
+
+
+def test_a_strict_schema_gets_null_for_what_nobody_gave():
+    function = {
+        "name": "refund_order",
+        "strict": True,
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "order_id": {"type": "string"},
+                "items": {"anyOf": [{"type": "array"}, {"type": "null"}]},
+                "amount": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "reason": {"type": "string"},
+            },
+            "required": ["order_id", "items", "amount", "reason"],
+            "additionalProperties": False,
+        },
+    }
+    talk = Talk(World(offered=("refund_order",)), task=[{"role": "user", "content": "refund 1042"}])
+
+    reply = talk.reply(tools=[{"type": "function", "function": function}])
+
+    assert json.loads(reply.tool_calls[0].arguments) == {
+        "order_id": "1042",
+        "reason": "other",
+        "items": None,
+        "amount": None,
+    }
+
+
+def test_a_strict_schema_reaches_into_an_address():
+    address = {
+        "type": "object",
+        "properties": {"line1": {"type": "string"}, "line2": {"type": ["string", "null"]}},
+        "required": ["line1", "line2"],
+    }
+    tools = [tool for tool in TOOLS if tool["function"]["name"] == "find_orders"]
+    function = {
+        "name": "change_address",
+        "strict": True,
+        "parameters": {
+            "type": "object",
+            "properties": {"order_id": {"type": "string"}, "address": {"$ref": "#/$defs/Address"}},
+            "required": ["order_id", "address"],
+            "$defs": {"Address": address},
+        },
+    }
+    talk = Talk()
+    talk.task = [
+        {"role": "user", "content": "send 1044 to 12 High Street, Springfield, IL 62704"},
+        _assistant_call("find_orders", {"order_id": "1044"}),
+        {
+            "role": "tool",
+            "tool_call_id": "call_1",
+            "content": json.dumps(World().run("find_orders", {"order_id": "1044"})),
+        },
+    ]
+
+    reply = talk.reply(tools=[*tools, {"type": "function", "function": function}])
+
+    args = json.loads(reply.tool_calls[0].arguments)
+    assert args["address"]["line1"] == "12 High Street"
+    assert args["address"]["line2"] is None
+
+
+def test_foreign_text_in_results_reaches_the_customer_as_plain_words_only():
+    tracking = World().run("track_parcel", {"order_id": "1045"}) | {
+        "carrier": "<script>alert(1)</script>",
+        "events": [
+            {"at": "2026-11-29T14:05:00Z", "place": "![x](https://evil.example/a)", "text": ""}
+        ],
+    }
+    talk = Talk(World({"track_parcel": tracking}))
+
+    said = talk.say("where is 1045?")
+
+    assert "<" not in said
+    assert "](" not in said
+    assert find("1045") in talk.calls
