@@ -1,7 +1,12 @@
 from django.apps import AppConfig
+from typing_extensions import override
 
 
 class AgentsConfig(AppConfig):
     """Agents: what to do next."""
 
     name = "agents"
+
+    @override
+    def ready(self) -> None:
+        from agents import jobs, receivers

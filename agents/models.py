@@ -278,6 +278,8 @@ class Step(models.Model):
     verdict = models.CharField(max_length=200, blank=True)
     error = models.CharField(max_length=80, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
+    # Tries whose worker was never heard of again.
+    lost = models.PositiveSmallIntegerField(default=0)
     heard_seq = models.PositiveIntegerField(null=True)
     operation = models.ForeignKey(Operation, null=True, on_delete=models.PROTECT, related_name="+")
     prompt_version = models.CharField(max_length=20, blank=True)

@@ -44,6 +44,10 @@ class NotAllowedError(DecisionError):
     """This person may not answer this question."""
 
 
+class ReasonNeededError(DecisionError):
+    """Staff who say no say why: the customer is told."""
+
+
 @dataclass(frozen=True)
 class Decider:
     """Who decides, from the verified identity: a customer, or a member of staff."""
@@ -94,9 +98,9 @@ def decide(
 ) -> Approval:
     """Take a person's yes or no. The same decision made again returns the first answer.
 
-    Raises NotAllowedError, SupersededError, ExpiredError or AlreadyDecidedError, in that order of
-    looking, and then nothing has changed. A customer may still take a yes back (say no) until the
-    operation is being sent.
+    Raises NotAllowedError, SupersededError, ExpiredError, AlreadyDecidedError or (staff saying no
+    without a reason) ReasonNeededError, and then nothing has changed. A customer may still take a
+    yes back (say no) until the operation is being sent.
     """
     operation, approval = _lock(approval_id)
     _require_right(approval, operation, decider)
@@ -107,8 +111,12 @@ def decide(
     now = database_now()
     if approval.expires_at <= now:
         raise ExpiredError(approval)
+    if operation.state != State.AWAITING_APPROVAL:
+        raise SupersededError(approval)
     if is_yes:
         _say_yes(approval, operation, decider, decision_id, now)
+    elif decider.role == Role.STAFF and not reason.strip():
+        raise ReasonNeededError(approval)
     else:
         _say_no(approval, operation, decider, decision_id, reason, now)
     return approval
@@ -132,19 +140,26 @@ def _require_right(approval: Approval, operation: Operation, decider: Decider) -
 
 
 def _may_countersign(user_id: int | None, operation: Operation) -> bool:
-    """Does this member of staff hold the right now, for this shop?"""
+    """Does this member of staff hold the right now, for this shop and not for themselves?"""
     user = None if user_id is None else User.objects.filter(pk=user_id).first()
     return (
         user is not None
         and user.can_approve
         and (user.shop_id is None or user.shop_id == operation.shop_id)
+        and not _is_customer_too(user, operation)
     )
+
+
+def _is_customer_too(user: User, operation: Operation) -> bool:
+    """Staff shop as well, but nobody countersigns for themselves."""
+    email = operation.customer.email.strip().casefold()
+    return bool(email) and user.email.strip().casefold() == email
 
 
 def _decided_before(
     approval: Approval, operation: Operation, decider: Decider, *, is_yes: bool, decision_id: str
 ) -> Approval:
-    if approval.status in {ApprovalStatus.EXPIRED}:
+    if approval.status == ApprovalStatus.EXPIRED:
         raise ExpiredError(approval)
     if approval.status not in DECIDED:
         raise SupersededError(approval)
@@ -157,6 +172,12 @@ def _decided_before(
     takes_back = is_same_person and was_yes and decider.role == Role.CUSTOMER
     if takes_back and operation.state in UNSENT:
         _take_back(approval, operation, decider)
+        return approval
+    if (
+        takes_back
+        and operation.state == State.REJECTED
+        and operation.decided_by_role == Role.CUSTOMER
+    ):
         return approval
     raise AlreadyDecidedError(approval)
 

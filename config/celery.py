@@ -17,5 +17,9 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     timezone="UTC",
+    beat_schedule={
+        "sweep": {"task": "agents.sweep", "schedule": float(settings.SWEEP_SECONDS)},
+        "expire approvals": {"task": "approvals.expire", "schedule": 10.0},
+    },
 )
 app.autodiscover_tasks(related_name="jobs")

@@ -37,7 +37,7 @@ OPENAI_API_KEY = env.text("OPENAI_API_KEY", "no-key")
 MODEL = env.text("COUNTERSIGN_MODEL", "countersign-rules")
 # True when OPENAI_BASE_URL is the bundled rule-based stand-in: the widget says so in its footer.
 MODEL_IS_STAND_IN = env.flag("COUNTERSIGN_MODEL_IS_STAND_IN", default=False)
-MODEL_TIMEOUT = env.integer("COUNTERSIGN_MODEL_TIMEOUT", 30, minimum=1)  # seconds
+MODEL_TIMEOUT = env.integer("COUNTERSIGN_MODEL_TIMEOUT", 25, minimum=1)  # seconds
 MODEL_MAX_OUTPUT = env.integer("COUNTERSIGN_MODEL_MAX_OUTPUT", 1024, minimum=1)  # tokens
 # Prices in millionths of a US dollar for a thousand tokens.
 MODEL_PRICE_INPUT = env.integer("COUNTERSIGN_MODEL_PRICE_INPUT", 150)
@@ -46,8 +46,23 @@ MODEL_PRICE_OUTPUT = env.integer("COUNTERSIGN_MODEL_PRICE_OUTPUT", 600)
 # --- Work -------------------------------------------------------------------------------------
 SHOP_TIMEOUT = env.integer("COUNTERSIGN_SHOP_TIMEOUT", 8, minimum=1)  # seconds for one shop call
 LEASE_SECONDS = env.integer("COUNTERSIGN_LEASE_SECONDS", 60, minimum=5)
+if LEASE_SECONDS <= 2 * MODEL_TIMEOUT or LEASE_SECONDS <= 3 * SHOP_TIMEOUT:
+    env.faults.append(
+        "COUNTERSIGN_LEASE_SECONDS must be more than twice COUNTERSIGN_MODEL_TIMEOUT and three "
+        "times COUNTERSIGN_SHOP_TIMEOUT: a step must end within its lease"
+    )
 SWEEP_SECONDS = env.integer("COUNTERSIGN_SWEEP_SECONDS", 5, minimum=1)
 CELERY_BROKER_URL = REDIS_URL
+
+# --- Doors ------------------------------------------------------------------------------------
+# Limits for one customer or one member of staff; streams are counted in each web process.
+API_READS_PER_MINUTE = env.integer("COUNTERSIGN_API_READS_PER_MINUTE", 600, minimum=1)
+API_WRITES_PER_MINUTE = env.integer("COUNTERSIGN_API_WRITES_PER_MINUTE", 120, minimum=1)
+API_STREAMS_PER_PRINCIPAL = env.integer("COUNTERSIGN_API_STREAMS_PER_PRINCIPAL", 8, minimum=1)
+# With a token, /metrics needs it; without one, /metrics answers this machine only.
+METRICS_TOKEN = env.text("COUNTERSIGN_METRICS_TOKEN", "")
+# Seconds that a ready task may wait before /healthz/ready says no; 0: it only tells.
+READY_MAX_LAG = env.integer("COUNTERSIGN_READY_MAX_LAG", 0)
 
 # --- Django -----------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -73,6 +88,8 @@ INSTALLED_APPS = [
     "axes",
 ]
 MIDDLEWARE = [
+    "config.request_id.request_id",
+    "config.health.probes",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

@@ -1,8 +1,19 @@
 """Every door of the web process."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
+
+from config.metrics import metrics
 
 urlpatterns = [
+    path("v1/", include("agents.api.urls")),
+    path("metrics", metrics),
     path("console/admin/", admin.site.urls),
 ]
+
+# /healthz/live, /healthz/ready and /version are answered by config.health before any of these.
+
+handler400 = "config.errors.bad_request"
+handler403 = "config.errors.permission_denied"
+handler404 = "config.errors.page_not_found"
+handler500 = "config.errors.server_error"

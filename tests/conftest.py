@@ -21,6 +21,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Their rows have equal ids, and so would their channel groups and queues.
     """
+    # Real password hashing costs a second for each seeded test and proves nothing here.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker:
         return

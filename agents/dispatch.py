@@ -1,0 +1,32 @@
+"""The jobs' names, and the one way to enqueue each.
+
+A message is a hint: it carries ids and nothing else. When the broker is away the row still says
+what is to be done, and the sweep finds it.
+"""
+
+import logging
+from functools import partial
+
+from celery import signature
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+ADVANCE = "agents.advance"
+SWEEP = "agents.sweep"
+EXPIRE = "approvals.expire"
+
+logger = logging.getLogger(__name__)
+
+
+def advance(task_id: int, *, countdown: float = 0) -> None:
+    """Wake a task once the current transaction is committed; `countdown` is in seconds."""
+    transaction.on_commit(partial(_send, task_id, countdown))
+
+
+def _send(task_id: int, countdown: float) -> None:
+    try:
+        signature(ADVANCE, kwargs={"task_ids": [task_id]}).apply_async(
+            countdown=countdown or None, retry=False
+        )
+    except OperationalError:
+        logger.warning("The broker is away; the sweep will wake task %s", task_id)

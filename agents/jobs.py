@@ -1,0 +1,23 @@
+"""Celery functions: parse, one service call. A job may run twice, late, or beside itself."""
+
+from typing import Any
+
+from celery import shared_task
+
+from agents import dispatch, services
+from approvals import services as approvals
+
+
+@shared_task(name=dispatch.ADVANCE, acks_late=True, ignore_result=True)
+def advance(*, task_ids: list[int], **_: Any) -> None:
+    services.advance(task_ids=task_ids)
+
+
+@shared_task(name=dispatch.SWEEP, ignore_result=True)
+def sweep(**_: Any) -> None:
+    services.sweep()
+
+
+@shared_task(name=dispatch.EXPIRE, ignore_result=True)
+def expire(**_: Any) -> None:
+    approvals.expire_due()

@@ -1,0 +1,69 @@
+"""From a claimed model step to the request that is sent: messages, tools, and their worst case."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+
+from agents import llm, prompts, transcript
+from agents.models import Step, Task
+from agents.moves import LoggedStep
+from agents.transcript import Said, Setting
+from tools.registry import SCHEMAS
+
+# How a planned model step says that it may only phrase results (kept in its arguments).
+PHRASE_ONLY = "phrase_only"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a model call sends. `max_tokens` and `max_cost` are its worst case, for the budget."""
+
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+    tool_choice: Literal["auto", "none"]
+    max_tokens: int
+    max_cost: int
+
+
+def request_for(
+    task: Task,
+    step: Step,
+    *,
+    steps: Sequence[LoggedStep],
+    messages: Sequence[Said],
+    now: datetime,
+) -> Request:
+    """The request of a model step, from the log alone."""
+    is_phrasing = step.arguments == PHRASE_ONLY
+    built = transcript.build(
+        prompt=prompts.load("phrase" if is_phrasing else "support", task.prompt_version),
+        setting=_setting(task, now),
+        messages=messages,
+        steps=steps,
+        opening_seq=task.opening_seq,
+        heard_seq=step.heard_seq or task.opening_seq,
+    )
+    prompt_tokens = llm.estimate_tokens(built, SCHEMAS)
+    return Request(
+        messages=built,
+        tools=SCHEMAS,
+        tool_choice="none" if is_phrasing else "auto",
+        max_tokens=prompt_tokens + settings.MODEL_MAX_OUTPUT,
+        max_cost=llm.cost(
+            llm.Usage(prompt=prompt_tokens, cached=0, completion=settings.MODEL_MAX_OUTPUT)
+        ),
+    )
+
+
+def _setting(task: Task, now: datetime) -> Setting:
+    return Setting(
+        shop=task.shop.name,
+        today=now.astimezone(ZoneInfo(task.shop.time_zone)).date().isoformat(),
+        currency=task.shop.currency,
+        customer=task.customer.first_name,
+        locale=task.customer.locale,
+    )

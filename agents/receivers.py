@@ -1,0 +1,22 @@
+"""News from the layers below. A receiver does nothing but enqueue or ring: the row is the truth."""
+
+from typing import Any
+
+from django.dispatch import receiver
+
+from agents import dispatch, events
+from agents.models import Task
+from approvals.signals import approval_changed
+from tools.signals import operation_moved
+
+
+@receiver(operation_moved)
+def wake_task(*, task_id: int, **_: Any) -> None:
+    dispatch.advance(task_id)
+
+
+@receiver(approval_changed)
+def tell_followers(*, task_id: int, **_: Any) -> None:
+    ticket_id = Task.objects.filter(pk=task_id).values_list("ticket_id", flat=True).first()
+    if ticket_id is not None:
+        events.ring(task_id, ticket_id)

@@ -1,0 +1,309 @@
+"""Record what a step came to and plan the next one, in one transaction under the claim's epoch."""
+
+import time
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from agents import budgets, dispatch, engine, events, llm, prompting, store, telling
+from agents.models import Outcome, Step, StepKind, StepStatus, TaskStatus
+from agents.moves import CallModel, CallTool, HandOff, Move, Reply
+from agents.outcomes import (
+    GiveUp,
+    ModelAnswered,
+    ModelFailed,
+    OperationStands,
+    ShopAway,
+    StepOutcome,
+    ToolExamined,
+)
+from agents.runner import caller_of
+from agents.store import Claim
+from approvals import services as approvals
+from audit import services as audit
+from tools import gateway, operations
+from tools.clock import database_now
+from tools.models import Operation, State
+from tools.reconcile import delay_before_next_look
+
+# Tries of one model call before a person is asked; waits double from one second to a minute.
+MAX_MODEL_TRIES = 6
+MAX_SHOP_TRIES = 5
+NOT_NOW_SECONDS = 15.0
+
+
+def record(held: Claim, outcome: StepOutcome) -> None:
+    """Commit the outcome of a claimed step. Raises StaleClaimError when the claim is void."""
+    with transaction.atomic(durable=True):
+        recording = Recording(held)
+        recording.take(outcome)
+
+
+class Recording:
+    """One record under way: the locked task, its step, and the time they share."""
+
+    def __init__(self, held: Claim) -> None:
+        self.held = held
+        self.task = store.locked(held)
+        self.step = Step.objects.select_related("operation").get(pk=held.step.pk)
+        self.now = database_now()
+        self.task.active_ms += int((time.monotonic() - held.claimed_at) * 1000)
+
+    def take(self, outcome: StepOutcome) -> None:
+        match outcome:
+            case ModelAnswered():
+                self._model_answered(outcome.reply)
+            case ModelFailed():
+                self._model_failed(outcome)
+            case ToolExamined():
+                self._tool_examined(outcome)
+            case OperationStands():
+                self._operation_stands(outcome.operation)
+            case ShopAway():
+                self._shop_away(outcome)
+            case GiveUp():
+                # No call was made, so whatever was set aside for it is free again.
+                budgets.settle(self.step, tokens=0, cost=0)
+                self._finish_step({"error": outcome.reason}, error=outcome.reason)
+                self._hand_off(HandOff(outcome.reason))
+        self._save()
+
+    # --- Model steps ------------------------------------------------------------------------
+
+    def _model_answered(self, reply: llm.ModelReply) -> None:
+        usage = reply.usage
+        if usage is None:
+            budgets.charge_unknown(self.step)
+        else:
+            self.step.tokens_in = usage.prompt
+            self.step.tokens_cached = usage.cached
+            self.step.tokens_out = usage.completion
+            budgets.settle(
+                self.step,
+                tokens=usage.prompt + usage.completion,
+                cost=llm.cost(usage),
+            )
+        self._finish_step(
+            {
+                "text": reply.text,
+                # Our own ids: a model may leave them out or use one twice.
+                "tool_calls": [
+                    {
+                        "id": f"call_{self.step.n}_{index}",
+                        "name": call.name,
+                        "arguments": call.arguments,
+                    }
+                    for index, call in enumerate(reply.tool_calls, start=1)
+                ],
+                "finish_reason": reply.finish_reason,
+                "is_truncated": reply.is_truncated,
+                "response_id": reply.response_id,
+            }
+        )
+        self._move_on()
+
+    def _model_failed(self, failed: ModelFailed) -> None:
+        if failed.may_be_charged:
+            budgets.charge_unknown(self.step)
+        else:
+            budgets.settle(self.step, tokens=0, cost=0)
+        if self.step.arguments == prompting.PHRASE_ONLY:
+            self._finish_step({"text": "", "error": "model_unavailable"}, error=failed.kind)
+            self._move_on()
+        elif failed.is_final or self.step.attempts >= MAX_MODEL_TRIES:
+            self._finish_step({"text": "", "error": "model_unavailable"}, error=failed.kind)
+            self._hand_off(HandOff("model_unavailable"))
+        else:
+            delay = failed.retry_after or min(2.0 ** (self.step.attempts - 1), 60.0)
+            self._try_again(TaskStatus.WAITING_MODEL, delay, error=failed.kind)
+
+    # --- Tool steps -------------------------------------------------------------------------
+
+    def _tool_examined(self, outcome: ToolExamined) -> None:
+        examined = outcome.examined
+        caller = caller_of(self.held)
+        if isinstance(examined, gateway.Proposal):
+            decided = gateway.propose(examined, caller, now=self.now)
+            self._keep_verdicts(decided.verdicts)
+            if isinstance(decided, gateway.Accepted):
+                self._accepted(decided)
+                return
+            self._finish_step(decided.result, error=decided.error)
+        elif isinstance(examined, gateway.HandOffAsked):
+            self._keep_verdicts(examined.verdicts)
+            self._finish_step({"reason": examined.reason})
+        else:
+            self._keep_verdicts(examined.verdicts)
+            error = examined.error if isinstance(examined, gateway.Refused) else ""
+            self._finish_step(examined.result, error=error)
+        self._move_on()
+
+    def _accepted(self, accepted: gateway.Accepted) -> None:
+        """A change that is now, or already was, an operation."""
+        if not accepted.is_new:
+            self._finish_step(operations.result(accepted.operation))
+            self._move_on()
+            return
+        self.step.operation = accepted.operation
+        self.task.operation = accepted.operation
+        approvals.request(accepted.operation, role="customer", now=self.now)
+        self._wait(TaskStatus.WAITING_APPROVAL)
+
+    def _operation_stands(self, operation: Operation) -> None:
+        if operation.is_final:
+            self._finish_step(operations.result(operation), error=_error_of(operation))
+            self._move_on()
+        elif operation.state == State.NEEDS_PERSON:
+            self._finish_step(operations.result(operation), error="needs_person")
+            self._hand_off(HandOff("outcome_needs_person"))
+        elif operation.state == State.UNKNOWN:
+            self._wait(TaskStatus.WAITING_OUTCOME, delay_before_next_look(operation, self.now))
+        elif operation.state == State.APPROVED:
+            self._wait(TaskStatus.WAITING_APPROVAL, NOT_NOW_SECONDS)
+        else:
+            self._wait(TaskStatus.WAITING_OUTCOME, NOT_NOW_SECONDS)
+
+    def _shop_away(self, away: ShopAway) -> None:
+        operation = self.step.operation
+        if operation is not None:
+            # Approved and not sent: it stays approved, until the shop is back or its time is over.
+            self._wait(TaskStatus.WAITING_OUTCOME, NOT_NOW_SECONDS, error=away.kind)
+        elif self.step.attempts >= MAX_SHOP_TRIES or self.held.task.workflow:
+            self._finish_step(
+                {"error": "unavailable", "message": "The shop cannot be reached at the moment."},
+                error="unavailable",
+            )
+            self._move_on()
+        else:
+            delay = min(2.0 ** (self.step.attempts - 1), 60.0)
+            self._try_again(TaskStatus.RUNNING, delay, error=away.kind)
+
+    # --- What follows -----------------------------------------------------------------------
+
+    def _move_on(self) -> None:
+        """Plan the move that the engine derives from the log as it now is."""
+        if self.task.cancel_requested_at is not None:
+            telling.end_cancelled(self.task, now=self.now)
+            return
+        if self.task.active_ms >= self.task.max_active_ms:
+            self._hand_off(HandOff("time_limit"))
+            return
+        self._carry_out(engine.next_move(store.log_of(self.task, self.held.request)))
+
+    def _carry_out(self, move: Move) -> None:
+        match move:
+            case CallModel():
+                arguments = prompting.PHRASE_ONLY if move.phrase_only else ""
+                store.plan(self.task, kind=StepKind.MODEL, arguments=arguments, now=self.now)
+                self._ready()
+            case CallTool():
+                store.plan(
+                    self.task,
+                    kind=StepKind.TOOL,
+                    tool=move.name,
+                    arguments=move.arguments,
+                    call_id=move.call_id,
+                    now=self.now,
+                )
+                self._ready()
+            case Reply():
+                steps = store.log_of(self.task, self.held.request).steps
+                telling.end_with_reply(
+                    self.task, move, outcome=Outcome(engine.outcome_of(steps)), now=self.now
+                )
+            case HandOff():
+                self._hand_off(move)
+
+    def _hand_off(self, move: HandOff) -> None:
+        telling.end_with_hand_off(self.task, move, request=self.held.request, now=self.now)
+
+    def _ready(self) -> None:
+        self.task.lease_until = None
+        dispatch.advance(self.task.pk)
+
+    def _wait(self, status: TaskStatus, seconds: float | None = None, *, error: str = "") -> None:
+        """Hold no worker, no lease and no connection until there is news, or time is up."""
+        self.step.status = StepStatus.WAITING
+        self.step.error = error
+        self.step.save()
+        self._sleep(status, seconds)
+
+    def _try_again(self, status: TaskStatus, seconds: float, *, error: str) -> None:
+        """The same step once more, later: it is planned again, with its tries counted."""
+        self.step.status = StepStatus.PLANNED
+        self.step.error = error
+        self.step.save()
+        self._sleep(status, seconds)
+
+    def _sleep(self, status: TaskStatus, seconds: float | None) -> None:
+        self.task.status = status
+        self.task.lease_until = None
+        self.task.wake_at = None if seconds is None else _after(self.now, seconds)
+        if seconds is not None:
+            dispatch.advance(self.task.pk, countdown=seconds)
+
+    def _finish_step(self, result: dict[str, Any], *, error: str = "") -> None:
+        self.step.status = StepStatus.FINISHED
+        self.step.result = result
+        self.step.error = error[:80]
+        self.step.finished_at = self.now
+        self.step.save()
+        audit.record(
+            actor="agent",
+            action="step.finished",
+            subject=f"step:{self.step}",
+            at=self.now,
+            shop_id=self.task.shop_id,
+            task_id=self.task.pk,
+            ticket_id=self.task.ticket_id,
+            customer=self.task.customer.external_id,
+            tool=self.step.tool or self.step.kind,
+            outcome=events.step_outcome(self.step)[:100],
+            data={
+                "n": self.step.n,
+                "kind": self.step.kind,
+                "attempts": self.step.attempts,
+                "tokens_in": self.step.tokens_in,
+                "tokens_out": self.step.tokens_out,
+                "cost": self.step.cost,
+                "model": self.step.model,
+                "prompt_version": self.step.prompt_version,
+                "verdict": self.step.verdict,
+            },
+        )
+
+    def _keep_verdicts(self, verdicts: Any) -> None:
+        gateway.keep_verdicts(
+            verdicts,
+            caller_of(self.held),
+            tool=self.step.tool,
+            policy_version=self.task.shop.policy_version,
+            now=self.now,
+        )
+        self.step.verdict = gateway.summary(verdicts)[:200]
+
+    def _save(self) -> None:
+        task = self.task
+        task.save(
+            update_fields=[
+                "status",
+                "outcome",
+                "reason",
+                "operation",
+                "lease_until",
+                "wake_at",
+                "steps_planned",
+                "active_ms",
+                "finished_at",
+            ]
+        )
+        transaction.on_commit(lambda: events.ring(task.pk, task.ticket_id))
+
+
+def _error_of(operation: Operation) -> str:
+    return "" if operation.state == State.SUCCEEDED else str(operation.state)
+
+
+def _after(now: datetime, seconds: float) -> datetime:
+    return now + timedelta(seconds=seconds)

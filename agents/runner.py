@@ -1,0 +1,91 @@
+"""Run one claimed step: the outside call, with no transaction and no connection held."""
+
+from django.conf import settings
+from django.utils import timezone
+
+from accounts.services import ShopUnavailableError
+from agents import llm
+from agents.models import StepKind
+from agents.outcomes import (
+    GiveUp,
+    ModelAnswered,
+    ModelFailed,
+    OperationStands,
+    ShopAway,
+    StepOutcome,
+    ToolExamined,
+)
+from agents.store import Claim
+from approvals.services import is_still_granted
+from tools import gateway, reconcile, sending
+from tools.clients.errors import ThrottledError, UnavailableError
+from tools.models import Operation, State
+from tools.outside import leave_database
+from tools.registry import TOOLS
+
+# A step whose worker died or failed this often is not tried again: it may be what kills them.
+MAX_LOST = 3
+
+
+def run(held: Claim) -> StepOutcome:
+    """What the claimed step comes to. Writes nothing but an operation's own sending."""
+    if held.step.lost >= MAX_LOST:
+        return GiveUp("step_keeps_failing")
+    if held.step.kind == StepKind.MODEL:
+        return _ask_model(held)
+    try:
+        if held.step.operation is not None:
+            return OperationStands(_drive(held.step.operation, held.lease))
+        return _examine(held)
+    except (UnavailableError, ThrottledError, ShopUnavailableError) as exc:
+        return ShopAway(type(exc).__name__)
+
+
+def caller_of(held: Claim) -> gateway.Caller:
+    """On whose behalf the step runs: from the task's rows, never from a text."""
+    return gateway.Caller(
+        shop=held.task.shop,
+        customer=held.task.customer,
+        ticket_id=held.task.ticket_id,
+        task_id=held.task.pk,
+        step_n=held.step.n,
+    )
+
+
+def _ask_model(held: Claim) -> StepOutcome:
+    request = held.model_request
+    if request is None:
+        return GiveUp("budget_spent")
+    leave_database()
+    try:
+        reply = llm.complete(
+            model=held.task.model,
+            messages=request.messages,
+            tools=request.tools,
+            tool_choice=request.tool_choice,
+            max_output_tokens=settings.MODEL_MAX_OUTPUT,
+        )
+    except llm.ModelUnavailableError as exc:
+        return ModelFailed(exc.kind, retry_after=exc.retry_after, may_be_charged=exc.may_be_charged)
+    except llm.ModelRefusedError as exc:
+        return ModelFailed(exc.kind, is_final=True)
+    return ModelAnswered(reply)
+
+
+def _examine(held: Claim) -> ToolExamined:
+    call = gateway.Call(name=held.step.tool, arguments=held.step.arguments)
+    return ToolExamined(
+        gateway.examine(call, caller_of(held), offered=frozenset(TOOLS), now=timezone.now())
+    )
+
+
+def _drive(operation: Operation, lease: sending.Lease) -> Operation:
+    """Take an operation as far as it goes now: send it, or find out what became of it."""
+    state = sending.get(operation.pk).state
+    if state == State.APPROVED:
+        return sending.send(operation_id=operation.pk, lease=lease, still_granted=is_still_granted)
+    if state in {State.SENDING, State.UNKNOWN}:
+        return reconcile.reconcile(
+            operation_id=operation.pk, lease=lease, still_granted=is_still_granted
+        )
+    return sending.get(operation.pk)

@@ -1,0 +1,260 @@
+"""Claim and record: the two commits of every step.
+
+`claim` takes tasks with one conditional UPDATE that raises their epoch and sets a lease by the
+database's clock; only what is truly ready matches, whatever message woke us. `locked` is where a
+record begins: it finds the row only under the epoch of the claim, so a stale worker changes nothing.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+
+from agents import budgets, prompting
+from agents.models import (
+    Author,
+    Message,
+    Step,
+    StepKind,
+    StepStatus,
+    Task,
+    TaskStatus,
+    Ticket,
+)
+from agents.moves import Log, LoggedStep
+from agents.transcript import Said
+from tools.clock import ClockTimestamp, database_now
+from tools.registry import EFFECTS
+from tools.sending import Lease
+
+EFFECT_TOOLS = frozenset(tool.name for tool in EFFECTS.values())
+
+# Ready: never claimed or its lease ran out; or what it waited for has come.
+_READY = """
+    (t.status IN ('queued', 'running')
+       AND (t.lease_until IS NULL OR t.lease_until < clock_timestamp())
+       AND (t.wake_at IS NULL OR t.wake_at <= clock_timestamp()))
+    OR (t.status IN ('waiting_outcome', 'waiting_model') AND t.wake_at <= clock_timestamp())
+    OR (t.status = 'waiting_approval'
+       AND (t.wake_at IS NULL OR t.wake_at <= clock_timestamp())
+       AND EXISTS (SELECT 1 FROM tools_operation o
+                   WHERE o.id = t.operation_id AND o.state <> 'awaiting_approval'))
+"""
+_CLAIM = f"""
+    UPDATE agents_task t
+    SET epoch = t.epoch + 1, status = 'running', wake_at = NULL,
+        lease_until = clock_timestamp() + make_interval(secs => %s),
+        started_at = COALESCE(t.started_at, clock_timestamp())
+    WHERE t.id = ANY(%s) AND ({_READY})
+    RETURNING t.id
+"""  # noqa: S608 - constants of this module
+_FIND_READY = f"SELECT t.id FROM agents_task t WHERE {_READY} ORDER BY t.id LIMIT %s"  # noqa: S608
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A task taken to run one step of it: all that the run needs, read in the claim's transaction."""
+
+    task: Task
+    step: Step
+    steps: tuple[LoggedStep, ...]
+    messages: tuple[Said, ...]
+    lease: Lease
+    claimed_at: float
+    # For a model step: what to send, or None when the budget does not allow it.
+    model_request: prompting.Request | None = None
+
+    @property
+    def request(self) -> str:
+        """What the customer asked that opened the task."""
+        opening = self.task.opening_seq
+        return next((said.text for said in self.messages if said.seq == opening), "")
+
+
+class StaleClaimError(Exception):
+    """Another worker holds the task by now; this one's state writes are void."""
+
+
+def find_ready(*, limit: int = 500) -> list[int]:
+    """Tasks that could be claimed now, oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FIND_READY, [limit])
+        return [task_id for (task_id,) in cursor.fetchall()]
+
+
+def claim(task_ids: Sequence[int]) -> list[Claim]:
+    """Take those of the tasks that are ready; the rest are somebody else's or wait."""
+    claimed_at = time.monotonic()
+    with transaction.atomic(durable=True):
+        with connection.cursor() as cursor:
+            cursor.execute(_CLAIM, [settings.LEASE_SECONDS, list(task_ids)])
+            taken = [task_id for (task_id,) in cursor.fetchall()]
+        if not taken:
+            return []
+        tasks = Task.objects.select_related("shop", "customer__shop", "ticket").filter(pk__in=taken)
+        return [_start(task, claimed_at) for task in tasks.order_by("pk")]
+
+
+def _start(task: Task, claimed_at: float) -> Claim:
+    """Mark the planned step as started, and read the log it goes on from."""
+    rows = list(task.steps.select_related("operation").order_by("n"))
+    step = rows[-1]
+    now = database_now()
+    if step.status == StepStatus.STARTED:
+        # Its worker never recorded it: whatever it spent is unknown and stays charged.
+        step.lost += 1
+        budgets.charge_unknown(step)
+    if step.heard_seq is None and step.kind == StepKind.MODEL:
+        step.heard_seq = task.ticket.last_seq
+    if step.status != StepStatus.WAITING:  # going on after a wait is not another try
+        step.attempts += 1
+    step.status = StepStatus.STARTED
+    step.started_at = step.started_at or now
+    step.save(
+        update_fields=[
+            "status",
+            "attempts",
+            "lost",
+            "heard_seq",
+            "started_at",
+            "cost",
+            "tokens_reserved",
+            "cost_reserved",
+        ]
+    )
+    steps = tuple(logged(row) for row in rows[:-1])
+    messages = tuple(said_in(task.ticket_id))
+    request = None
+    if step.kind == StepKind.MODEL:
+        request = prompting.request_for(task, step, steps=steps, messages=messages, now=now)
+        if not budgets.reserve(step, tokens=request.max_tokens, cost=request.max_cost):
+            request = None
+    return Claim(
+        task=task,
+        step=step,
+        steps=steps,
+        messages=messages,
+        lease=Lease(epoch=task.epoch, ends_at=claimed_at + settings.LEASE_SECONDS),
+        claimed_at=claimed_at,
+        model_request=request,
+    )
+
+
+def release(held: Claim, *, seconds: float) -> None:
+    """Let go of a task whose run failed in our own code; it is ready again after `seconds`.
+
+    Its step stays started, so the next claim counts this try as lost.
+    """
+    Task.objects.filter(pk=held.task.pk, epoch=held.lease.epoch, status=TaskStatus.RUNNING).update(
+        lease_until=None, wake_at=ClockTimestamp() + timedelta(seconds=seconds)
+    )
+
+
+def locked(held: Claim) -> Task:
+    """The task's row, locked, if this claim still holds it. Raises StaleClaimError otherwise."""
+    task = (
+        Task.objects.select_for_update(of=("self",))
+        .select_related("shop", "customer__shop", "ticket")
+        .filter(pk=held.task.pk, epoch=held.lease.epoch, status=TaskStatus.RUNNING)
+        .first()
+    )
+    if task is None:
+        raise StaleClaimError(held.task.pk)
+    return task
+
+
+def plan(
+    task: Task,
+    *,
+    kind: StepKind,
+    now: datetime,
+    tool: str = "",
+    arguments: str = "",
+    call_id: str = "",
+) -> Step:
+    """Insert the next step of a task whose row is locked; the caller saves `steps_planned`."""
+    task.steps_planned += 1
+    return Step.objects.create(
+        task=task,
+        n=task.steps_planned,
+        kind=kind,
+        tool=tool[:64],
+        arguments=arguments,
+        call_id=call_id,
+        planned_at=now,
+        prompt_version=task.prompt_version if kind == StepKind.MODEL else "",
+        model=task.model if kind == StepKind.MODEL else "",
+    )
+
+
+def log_of(task: Task, request: str) -> Log:
+    """The finished steps of a task, for the engine."""
+    steps = tuple(logged(step) for step in task.steps.order_by("n"))
+    heard = max((step.heard_seq or 0 for step in steps), default=0)
+    has_unheard = (
+        heard > 0
+        and Message.objects.filter(
+            ticket_id=task.ticket_id, seq__gt=heard, author=Author.CUSTOMER
+        ).exists()
+    )
+    return Log(
+        workflow=task.workflow,
+        request=request,
+        max_steps=task.max_steps,
+        steps=steps,
+        has_unheard_message=has_unheard,
+    )
+
+
+def logged(step: Step) -> LoggedStep:
+    return LoggedStep(
+        n=step.n,
+        kind=step.kind,
+        tool=step.tool,
+        call_id=step.call_id,
+        arguments=step.arguments,
+        result=step.result,
+        has_effect=step.tool in EFFECT_TOOLS,
+        heard_seq=step.heard_seq,
+    )
+
+
+def said_in(ticket_id: int) -> list[Said]:
+    """A ticket's messages in their order."""
+    rows = Message.objects.filter(ticket_id=ticket_id).order_by("seq")
+    return [
+        Said(seq, author, text) for seq, author, text in rows.values_list("seq", "author", "text")
+    ]
+
+
+def add_message(
+    ticket: Ticket,
+    *,
+    author: Author,
+    text: str,
+    now: datetime,
+    task: Task | None = None,
+    author_name: str = "",
+    client_message_id: str = "",
+    is_template: bool = False,
+) -> Message:
+    """Append to a ticket's conversation; numbers it by the ticket's own counter."""
+    Ticket.objects.filter(pk=ticket.pk).update(
+        last_seq=F("last_seq") + 1, version=F("version") + 1, updated_at=now
+    )
+    seq = Ticket.objects.values_list("last_seq", flat=True).get(pk=ticket.pk)
+    return Message.objects.create(
+        ticket=ticket,
+        seq=seq,
+        author=author,
+        author_name=author_name,
+        text=text,
+        task=task,
+        client_message_id=client_message_id,
+        is_template=is_template,
+        at=now,
+    )

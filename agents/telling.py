@@ -1,0 +1,230 @@
+"""How a task ends, and what the customer is told: never more than the rows can prove."""
+
+from datetime import datetime
+
+from django.utils.text import Truncator
+
+from agents import claims, store
+from agents.markdown import plain
+from agents.models import (
+    Author,
+    Message,
+    Outcome,
+    Speaker,
+    Step,
+    StepKind,
+    StepStatus,
+    Task,
+    TaskStatus,
+    Ticket,
+)
+from agents.moves import HandOff, Reply
+from audit import services as audit
+from tools import money, operations
+from tools.models import Operation, State
+from tools.text import clean
+
+HAND_OFF_TEXTS = {
+    "asked_for_a_person": "I've passed this to a colleague. They'll reply to you here.",
+    "outcome_needs_person": (
+        "I can't confirm yet what became of this, so a colleague is checking it with the shop. "
+        "They'll reply to you here; there is nothing you need to do."
+    ),
+    "model_unavailable": (
+        "I can't work on this at the moment, so I've passed it to a colleague. "
+        "They'll reply to you here."
+    ),
+}
+HAND_OFF_TEXT = (
+    "I could not finish this myself, so I've passed it to a colleague. They can see our whole "
+    "conversation and will reply to you here."
+)
+CANCELLED_TEXT = "I've stopped working on this, as you asked."
+TAKEN_OVER = "taken_over"
+TAKEN_OVER_TEXT = "A colleague has taken over and will reply to you here."
+ALREADY_SENDING_TEXT = (
+    "I've stopped, but a change was already being sent to the shop and could not be called back. "
+)
+ASKED_FOR_SECRETS_TEXT = (
+    "I can't take card numbers or passwords here, and I never need them. How else can I help?"
+)
+
+
+def end_with_reply(task: Task, reply: Reply, *, outcome: Outcome, now: datetime) -> None:
+    """Succeed with a text, once it is checked against what has truly happened.
+
+    The task's row is locked; the caller saves it.
+    """
+    text = plain(reply.text, allowed_hosts=frozenset()) if not reply.is_template else reply.text
+    checked = text if reply.is_template else _checked(task, text, now)
+    _say(task, checked, now, is_template=reply.is_template or checked != text)
+    _end(task, TaskStatus.SUCCEEDED, now, outcome=outcome)
+
+
+def end_with_hand_off(task: Task, move: HandOff, *, request: str, now: datetime) -> None:
+    """A person takes over: the customer is told, staff get a summary, the agent falls silent."""
+    step = store.plan(task, kind=StepKind.HAND_OFF, now=now)
+    step.status = StepStatus.FINISHED
+    step.started_at = step.finished_at = now
+    step.attempts = 1
+    step.result = {"reason": move.reason, "summary": _summary(task, move, request)}
+    step.save()
+    _say(task, HAND_OFF_TEXTS.get(move.reason, HAND_OFF_TEXT), now, is_template=True)
+    Ticket.objects.filter(pk=task.ticket_id).update(speaker=Speaker.STAFF)
+    _end(task, TaskStatus.HANDED_OFF, now, reason=move.reason)
+
+
+def end_cancelled(task: Task, *, now: datetime) -> None:
+    """Stop because the customer said so, or staff took over; what was already sent is told as it is.
+
+    The task's row is locked, no worker holds it, and the caller saves it.
+    """
+    _close_open_step(task, now)
+    is_taken_over = task.reason == TAKEN_OVER
+    sent = [
+        operation
+        for operation in operations.list_of_task(task_id=task.pk)
+        if operation.first_sent_at is not None
+    ]
+    text = TAKEN_OVER_TEXT if is_taken_over else CANCELLED_TEXT
+    if sent:
+        text = ALREADY_SENDING_TEXT + claims.true_state([_view(task, item) for item in sent])
+    _say(task, text, now, is_template=True)
+    status = TaskStatus.HANDED_OFF if is_taken_over else TaskStatus.CANCELLED
+    _end(task, status, now, reason=task.reason)
+
+
+def _close_open_step(task: Task, now: datetime) -> None:
+    """The step that will not run any more, or whose change was withdrawn."""
+    step = task.steps.select_related("operation").exclude(status=StepStatus.FINISHED).first()
+    if step is None:
+        return
+    operation = step.operation
+    step.result = operations.result(operation) if operation else {"error": "cancelled"}
+    step.error = "cancelled"
+    step.status = StepStatus.FINISHED
+    step.finished_at = now
+    step.save(update_fields=["result", "error", "status", "finished_at"])
+
+
+def _checked(task: Task, text: str, now: datetime) -> str:
+    """The model's text if every claim in it is proven, else the true state in code's own words."""
+    known = list(Operation.objects.filter(ticket_id=task.ticket_id).order_by("id"))
+    facts = _known_orders(task)
+    unproven = claims.unproven(
+        text,
+        succeeded=frozenset(item.kind for item in known if item.state == State.SUCCEEDED),
+        known_cancelled=facts["cancelled"],
+        known_refunded=facts["refunded"],
+    )
+    denied = claims.denied(
+        text,
+        open_or_unknown=frozenset(item.kind for item in known if item.state in _UNDECIDED),
+        succeeded=frozenset(item.kind for item in known if item.state == State.SUCCEEDED),
+    )
+    asks_for_secrets = claims.asks_for_secrets(text)
+    if not unproven and not denied and not asks_for_secrets:
+        return text
+    audit.record(
+        actor="system",
+        action="reply.replaced",
+        subject=f"task:{task.pk}",
+        at=now,
+        shop_id=task.shop_id,
+        task_id=task.pk,
+        ticket_id=task.ticket_id,
+        customer=task.customer.external_id,
+        data={
+            "unproven": sorted(unproven),
+            "denied": sorted(denied),
+            "asks_for_secrets": asks_for_secrets,
+        },
+        personal=text,
+    )
+    if asks_for_secrets and not unproven and not denied:
+        return ASKED_FOR_SECRETS_TEXT
+    return claims.true_state([_view(task, item) for item in known])
+
+
+_UNDECIDED = (State.APPROVED, State.SENDING, State.UNKNOWN, State.NEEDS_PERSON)
+
+
+def _known_orders(task: Task) -> dict[str, frozenset[str]]:
+    """Orders that a look-up of this ticket showed as cancelled, or as refunded in part or whole."""
+    cancelled: set[str] = set()
+    refunded: set[str] = set()
+    results = Step.objects.filter(
+        task__ticket_id=task.ticket_id, tool="find_orders", status=StepStatus.FINISHED
+    ).values_list("result", flat=True)
+    for result in results:
+        for order in (result or {}).get("orders", []):
+            if order.get("status") == "cancelled":
+                cancelled.add(order["order_id"])
+            if order.get("refunded", "0").strip("0.") != "":
+                refunded.add(order["order_id"])
+    return {"cancelled": frozenset(cancelled), "refunded": frozenset(refunded)}
+
+
+def _view(task: Task, operation: Operation) -> claims.OperationView:
+    amount = ""
+    if operation.amount is not None:
+        amount = money.show(operation.amount, operation.currency, task.customer.locale)
+    return claims.OperationView(
+        kind=operation.kind,
+        order_id=operation.order_id,
+        state=operation.state,
+        amount_text=amount,
+        reference=operation.reference,
+        reason=operation.reason,
+        decided_by=operation.decided_by_role,
+    )
+
+
+def _summary(task: Task, move: HandOff, request: str) -> str:
+    """What staff read first, written by code from the log."""
+    lines = [
+        f"Asked: {Truncator(clean(request, 400)).chars(300)}",
+        f"Handed off: {move.reason}" + (f" ({clean(move.detail, 300)})" if move.detail else ""),
+    ]
+    lines += [
+        f"Change: {operation.kind} of order {operation.order_id}, {operation.state}"
+        for operation in operations.list_of_task(task_id=task.pk)
+    ]
+    used = task.steps.filter(kind=StepKind.TOOL).values_list("tool", "error")
+    tools = ", ".join(tool + (f" ({error})" if error else "") for tool, error in used)
+    lines.append(f"Tried: {tools or 'no tool'}")
+    return "\n".join(lines)
+
+
+def _say(task: Task, text: str, now: datetime, *, is_template: bool) -> Message:
+    return store.add_message(
+        task.ticket,
+        author=Author.AGENT,
+        text=text[:8000],
+        now=now,
+        task=task,
+        is_template=is_template,
+    )
+
+
+def _end(
+    task: Task, status: TaskStatus, now: datetime, *, outcome: str = "", reason: str = ""
+) -> None:
+    task.status = status
+    task.outcome = outcome
+    task.reason = reason
+    task.lease_until = None
+    task.wake_at = None
+    task.finished_at = now
+    audit.record(
+        actor="agent",
+        action=f"task.{status}",
+        subject=f"task:{task.pk}",
+        at=now,
+        shop_id=task.shop_id,
+        task_id=task.pk,
+        ticket_id=task.ticket_id,
+        customer=task.customer.external_id,
+        outcome=outcome or reason,
+        data={"reason": reason},
+    )

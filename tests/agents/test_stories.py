@@ -1,0 +1,222 @@
+"""The main job, end to end: what a customer asks, who countersigns, what the shop's ledger shows."""
+
+import pytest
+
+from agents.models import Task
+from audit.models import Event
+from tests.agents.desk import Desk, line, operation, reply
+
+
+def test_a_broken_mug_is_refunded_once_after_the_customers_yes(desk: Desk):
+    task = desk.work(desk.ask("My mug from order 1042 arrived broken, please refund it"))
+    assert task.status == "waiting_approval"
+    assert desk.shop.effects() == []
+
+    task = desk.say_yes(task)
+
+    assert (task.status, task.outcome) == ("succeeded", "done")
+    (effect,) = desk.shop.effects()
+    assert (effect["kind"], effect["order_id"]) == ("refund", "1042")
+    assert (effect["amount"], effect["currency"]) == (4000, "USD")
+    assert effect["idempotency_key"] == f"task-{task.pk}-step-4" == operation(task).idempotency_key
+    assert "$40.00" in reply(task)
+    assert operation(task).reference in reply(task)
+
+
+def test_asking_again_refunds_nothing_more_and_says_so(desk: Desk):
+    desk.done("Please refund order 1042")
+
+    again = desk.done("Please refund order 1042")
+
+    assert again.status == "succeeded"
+    assert "already refunded" in reply(again)
+    assert len(desk.shop.effects()) == 1
+
+
+def test_the_chair_waits_for_staff_after_the_customers_yes(desk: Desk):
+    task = desk.work(desk.ask("Please refund order 1043, the chair is damaged"))
+    task = desk.say_yes(task)
+
+    assert task.status == "waiting_approval"
+    assert desk.question(task).role == "staff"
+    assert desk.shop.effects() == []
+
+    task = desk.say_yes(task)
+
+    assert (task.status, task.outcome) == ("succeeded", "done")
+    assert [effect["amount"] for effect in desk.shop.effects()] == [40000]
+
+
+def test_staffs_no_reaches_the_customer_with_its_reason_and_the_shop_hears_nothing(desk: Desk):
+    task = desk.say_yes(desk.work(desk.ask("Please refund order 1043")))
+    desk.shop.forget_calls()
+
+    task = desk.say_no(task, reason="The photos show normal wear.")
+
+    assert (task.status, task.outcome) == ("succeeded", "refused")
+    assert "The photos show normal wear." in reply(task)
+    assert [call for call in desk.shop.calls() if call["method"] != "GET"] == []
+    assert desk.shop.effects() == []
+
+
+def test_the_customers_no_is_final_for_this_task(desk: Desk):
+    task = desk.work(desk.ask("Please refund order 1042"))
+
+    task = desk.say_no(task)
+
+    assert (task.status, task.outcome) == ("succeeded", "refused")
+    assert operation(task).state == "rejected"
+    assert desk.shop.effects() == []
+
+
+def test_exactly_the_limit_within_a_day_needs_no_staff(desk: Desk):
+    first = desk.done("Please refund order 1042")
+    second = desk.done("Please refund order 1049")
+
+    assert [operation(first).required_roles, operation(second).required_roles] == [["customer"]] * 2
+    assert sum(effect["amount"] for effect in desk.shop.effects()) == 10000
+
+
+def test_the_second_refund_over_the_days_limit_asks_staff(desk: Desk):
+    first = desk.done("Please refund order 1047")
+    second = desk.done("Please refund order 1049")
+
+    assert operation(first).required_roles == ["customer"]
+    assert operation(second).required_roles == ["customer", "staff"]
+    assert operation(second).granted_roles == ["customer", "staff"]
+
+
+def test_two_chats_at_once_cannot_split_past_the_limit(desk: Desk):
+    first = desk.work(desk.ask("Please refund order 1047"))
+    second = desk.work(desk.ask("Please refund order 1049"))
+
+    assert operation(first).required_roles == ["customer"]
+    assert operation(second).required_roles == ["customer", "staff"]
+
+
+@pytest.mark.parametrize("text", ["Please refund order {}", "Where is my order {}?"])
+def test_a_foreign_order_is_answered_like_one_that_does_not_exist(desk: Desk, text: str):
+    foreign = desk.done(text.format("1046"))
+    unknown = desk.done(text.format("9999"))
+
+    assert reply(foreign) == reply(unknown).replace("9999", "1046")
+    assert line(foreign) == line(unknown)
+    assert [step.result for step in foreign.steps.filter(kind="tool")] == [
+        step.result for step in unknown.steps.filter(kind="tool")
+    ]
+    assert desk.shop.effects() == []
+
+
+def test_an_order_note_that_gives_orders_changes_nothing(desk: Desk):
+    task = desk.work(desk.ask("What is in my order 1047?"))
+
+    assert task.status == "succeeded"
+    assert desk.shop.effects() == []
+    assert "skip" not in reply(task).lower()
+
+
+def test_where_is_my_order_takes_one_model_call(desk: Desk):
+    task = desk.work(desk.ask("Where is my order 1045?"))
+
+    assert task.status == "succeeded"
+    assert line(task) == ["find_orders:ok", "track_parcel:ok", "model"]
+    assert len(desk.model.calls()) == 1
+
+
+def test_where_is_my_order_is_answered_from_a_template_when_the_model_is_down(desk: Desk, settings):
+    settings.OPENAI_BASE_URL = "http://127.0.0.1:9/v1"
+
+    task = desk.work(desk.ask("Where is my order 1045?"))
+
+    assert task.status == "succeeded"
+    assert reply(task).startswith("Order 1045 is on its way.")
+    assert task.messages.get(author="agent").is_template
+
+
+@pytest.mark.parametrize(
+    ("customer", "order_id"), [("ada", "1044"), ("bob", "1048")], ids=["$25.00", "$150.00"]
+)
+def test_a_cancellation_needs_the_customers_yes_alone(desk: Desk, customer: str, order_id: str):
+    task = desk.done(f"Please cancel order {order_id}", customer=customer)
+
+    assert (task.status, task.outcome) == ("succeeded", "done")
+    assert operation(task).granted_roles == ["customer"]
+    assert [effect["kind"] for effect in desk.shop.effects()] == ["cancel"]
+    assert desk.shop.order(order_id)["status"] == "cancelled"
+
+
+def test_an_address_changes_to_exactly_what_was_confirmed(desk: Desk):
+    text = (
+        "Please send order 1044 to Ada Lovelace, 12 High Street, Springfield, IL 62704, US instead"
+    )
+    task = desk.done(text)
+
+    assert (task.status, task.outcome) == ("succeeded", "done"), reply(task)
+    address = desk.shop.order("1044")["shipping_address"]
+    assert (address["line1"], address["city"], address["postal_code"]) == (
+        "12 High Street",
+        "Springfield",
+        "62704",
+    )
+    assert [effect["kind"] for effect in desk.shop.effects()] == ["change_address"]
+
+
+def test_a_typed_yes_is_no_approval(desk: Desk):
+    submitted = desk.submit("Please refund order 1042")
+    assert submitted.task is not None
+    task = desk.work(submitted.task)
+
+    desk.submit("yes", ticket_id=submitted.ticket.pk)
+    task = desk.work(task)
+
+    assert task.status == "waiting_approval"
+    assert operation(task).granted_roles == []
+    assert desk.shop.effects() == []
+
+
+def test_a_question_back_ends_the_task_and_the_answer_opens_the_next(desk: Desk):
+    first = desk.work(desk.ask("I want a refund"))
+    assert (first.status, first.outcome) == ("succeeded", "answered")
+
+    second = desk.submit("1042", ticket_id=first.ticket_id).task
+    assert second is not None
+    second = desk.work(second)
+
+    assert second.pk != first.pk
+    assert operation(second).order_id == "1042"
+
+
+def test_asking_for_a_person_hands_the_conversation_over(desk: Desk):
+    task = desk.work(desk.ask("I want to talk to a person"))
+
+    assert (task.status, task.reason) == ("handed_off", "asked_for_a_person")
+    assert Task.objects.get(pk=task.pk).ticket.speaker == "staff"
+    assert "colleague" in reply(task)
+    step = task.steps.get(kind="hand_off")
+    assert step.result["summary"].startswith("Asked: I want to talk to a person")
+
+    later = desk.submit("Are you there?", ticket_id=task.ticket_id)
+    assert later.task is None
+
+
+def test_every_step_and_decision_is_in_the_audit_trail(desk: Desk):
+    task = desk.done("Please refund order 1042")
+
+    actions = list(
+        Event.objects.filter(task_id=task.pk).order_by("id").values_list("action", flat=True)
+    )
+    assert actions == [
+        "task.queued",
+        "step.finished",
+        "step.finished",
+        "step.finished",
+        "refund.proposed",
+        "approval.requested",
+        "approval.granted",
+        "refund.granted",
+        "refund.sending",
+        "refund.succeeded",
+        "step.finished",
+        "step.finished",
+        "task.succeeded",
+    ]
