@@ -76,8 +76,8 @@ class FaultBook:
             id=f"fault-{next(self._numbers)}",
             fault=name,
             times=_times(body.get("times", 1)),
-            params=_params(name, body.get("params") or {}),
-            scope=_scope(body.get("scope") or {}),
+            params=_params(name, body.get("params", {})),
+            scope=_scope(body.get("scope", {})),
         )
         with self._lock:
             self._rules.append(rule)

@@ -107,7 +107,7 @@ def _check_reply(item: object, at: str) -> None:
     if item.get("choices", []) != []:
         raise wrong_value(f"{at}.choices", "only an empty array can be scripted.")
     _check_error(item.get("error"), f"{at}.error")
-    calls = item.get("tool_calls") or []
+    calls = item.get("tool_calls", [])
     if not isinstance(calls, list):
         raise wrong_type(f"{at}.tool_calls", "an array of objects", calls)
     for index, call in enumerate(calls):

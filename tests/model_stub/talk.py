@@ -247,3 +247,10 @@ class Talk:
                 "content": json.dumps(self.world.run(call.name, args)),
             },
         ]
+
+
+def called(name: str, args: dict[str, Any]) -> dict[str, Any]:
+    """Return the message of an assistant that calls one tool, with the id `call_1`."""
+    function = {"name": name, "arguments": json.dumps(args)}
+    call = {"id": "call_1", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
