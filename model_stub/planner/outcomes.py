@@ -54,9 +54,12 @@ def not_found(order_id: str) -> str:
 
 
 def already_refunded(order_id: str, amount: str | None = None) -> str:
-    """Return the sentence for an order with nothing left to refund."""
-    rest = f"it was already refunded in full ({amount})" if amount else "it was already refunded"
-    return f"There is nothing left to refund on order {plain(order_id, 20)}: {rest}."
+    """Return the sentence for an order with nothing left to refund.
+
+    Without the amount that the order shows as refunded, no refund is spoken of as done.
+    """
+    rest = f": it was already refunded in full ({amount})" if amount else ", so I did not ask again"
+    return f"There is nothing left to refund on order {plain(order_id, 20)}{rest}."
 
 
 def tool_off(tool: str) -> str:
@@ -90,7 +93,7 @@ _ENDED = {
     "failed": "I am sorry, {could_not}: the shop did not accept it." + _ASK_PERSON,
     "expired": "The question about {noun} was not answered in time, so {not_done}.",
     "superseded": "The order changed in the meantime, so {not_done}. Please ask me again in a moment.",
-    "cancelled": "{Noun} was stopped before it was sent, so {not_done}.",
+    "cancelled": "{Noun} did not go ahead, so {not_done}.",
     "needs_person": "{Noun} is still being checked, now by a colleague. There is no need to ask again.",
     "awaiting_approval": "{Noun} is waiting for approval.",
     "denied": "{could_not}: our rules do not allow it." + _ASK_PERSON,
@@ -102,7 +105,7 @@ def _rejected(call: Called, noun: str, not_done: str) -> str:
     reason = plain(call.result.get("reason"), 200).rstrip(".")
     because = f" The reason given: {reason}." if reason else ""
     if call.result.get("decided_by") == "staff":
-        return f"Our staff did not approve {noun}, so {not_done}.{because}"
+        return f"Our staff said no to {noun}, so {not_done}.{because}"
     return f"You said no to {noun}, so {not_done}.{because}"
 
 

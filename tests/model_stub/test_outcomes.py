@@ -26,7 +26,7 @@ def op(state, **more):
 STATES = [
     (op("failed"), "I am sorry, I could not refund order 1042: the shop did not accept it."),
     (op("expired"), "was not answered in time, so order 1042 was not refunded."),
-    (op("cancelled"), "was stopped before it was sent, so order 1042 was not refunded."),
+    (op("cancelled"), "did not go ahead, so order 1042 was not refunded."),
     (op("needs_person"), "is still being checked, now by a colleague."),
     (op("awaiting_approval"), "The refund for order 1042 is waiting for approval."),
     (op("sending"), "The refund for order 1042 is still being checked."),
@@ -42,7 +42,7 @@ STATES = [
     (
         op("rejected", decided_by="staff", reason="It was used for a year"),
         (
-            "Our staff did not approve the refund for order 1042, so order 1042 was not refunded. "
+            "Our staff said no to the refund for order 1042, so order 1042 was not refunded. "
             "The reason given: It was used for a year."
         ),
     ),
@@ -63,7 +63,7 @@ def test_a_refund_that_did_not_succeed_is_told_as_it_is_and_not_tried_again(resu
 ERRORS = {
     "not_found": "I can't find order 1042 in your account. Please check the number.",
     "order_state": "I could not refund order 1042. It is on its way.",
-    "already_refunded": "There is nothing left to refund on order 1042: it was already refunded.",
+    "already_refunded": "There is nothing left to refund on order 1042, so I did not ask again.",
     "over_captured": "that is more than is left of what was paid for it",
     "outside_window": "I could not refund order 1042. It is on its way.",
     "bad_arguments": "I did not get the details right",
