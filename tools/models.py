@@ -166,6 +166,11 @@ class Operation(models.Model):
     def start_again(self, *, epoch: int) -> None:
         self.epoch = epoch
 
+    @transition(field=state, source=State.SENDING, target=State.APPROVED)
+    def hold_back(self) -> None:
+        """Certainly nothing was sent: everything is decided anew at the next try."""
+        self.first_sent_at = None
+
     @transition(field=state, source=[State.SENDING, State.UNKNOWN], target=State.SUCCEEDED)
     def succeed(self, *, reference: str, at: datetime) -> None:
         self.reference = reference

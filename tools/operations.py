@@ -160,7 +160,7 @@ def supersede(*, operation_id: int, reason: str, now: datetime) -> Operation:
         operation.supersede(reason=reason, at=now)
     except TransitionNotAllowed as exc:
         raise OperationStateError(operation) from exc
-    return _turned_down(operation, "superseded", actor="system", now=now)
+    return _turned_down(operation, "superseded", actor="system", now=now, code=reason)
 
 
 @transaction.atomic
@@ -171,7 +171,8 @@ def cancel(*, operation_id: int, by: str, reason: str, now: datetime) -> Operati
         operation.cancel(reason=reason, at=now)
     except TransitionNotAllowed as exc:
         raise OperationStateError(operation) from exc
-    return _turned_down(operation, "cancelled", actor=by, now=now)
+    code = reason if by == "system" else ""
+    return _turned_down(operation, "cancelled", actor=by, now=now, code=code)
 
 
 def result(operation: Operation) -> dict[str, Any]:
@@ -239,8 +240,12 @@ def announce(operation: Operation) -> None:
     )
 
 
-def _turned_down(operation: Operation, what: str, *, actor: str, now: datetime) -> Operation:
+def _turned_down(
+    operation: Operation, what: str, *, actor: str, now: datetime, code: str = ""
+) -> Operation:
+    """`code` is a reason of our own; a person's words stay out of the chain."""
     operation.save(update_fields=["state", "decided_by_role", "reason", "finished_at"])
-    record(operation, what, actor=actor, at=now, data={"reason_given": bool(operation.reason)})
+    data = {"reason": code} if code else {"reason_given": bool(operation.reason)}
+    record(operation, what, actor=actor, at=now, data=data)
     announce(operation)
     return operation

@@ -1,7 +1,9 @@
 """What to do about an operation whose outcome nobody knows.
 
-Look it up by its key first. Send again only with the same key and the same bytes, only inside the
-provider's key window, and no more than MAX_SENDS times. After that a person looks at the evidence.
+Believe our own worker's late evidence, then look the effect up by its key. Send again only with the
+same key and the same bytes, only inside the provider's key window, no more than MAX_SENDS times,
+and only while everything that allowed the first send still holds. After that a person looks at the
+evidence.
 """
 
 from datetime import datetime, timedelta
@@ -9,55 +11,75 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.services import DelegationRevokedError, ShopUnavailableError
-from tools import operations, registry
-from tools.access import client_for
+from tools import execution, operations
+from tools.access import ask
 from tools.clients.capabilities import Capabilities, for_provider
 from tools.clients.errors import (
-    InProgressError,
     NotFoundError,
-    RefusedError,
     ThrottledError,
     UnauthorizedError,
     UnavailableError,
-    UnknownOutcomeError,
 )
-from tools.clients.shapes import Receipt
-from tools.clients.shop import ShopClient
+from tools.clients.shapes import Order, Receipt
 from tools.clock import database_now
-from tools.models import Attempt, AttemptOutcome, Observation, Operation, State
-from tools.outside import leave_database
-from tools.sending import Lease, Outcome, get, new_attempt, settle, transmit
+from tools.execution import StillGranted
+from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, State
+from tools.sending import (
+    ACCESS_REVOKED,
+    ORDER_NOT_FOUND,
+    STALE_WORKER,
+    Lease,
+    Outcome,
+    get,
+    look_at_order,
+    new_attempt,
+    settle,
+    transmit,
+)
 
 MAX_SENDS = 5
 # Without an answer for this long a person is asked, whatever the window.
 GIVE_UP_AFTER = timedelta(hours=24)
-_CANNOT_LOOK = (
+_CANNOT_ASK = (
     UnavailableError,
     UnauthorizedError,
     ThrottledError,
-    UnknownOutcomeError,
-    InProgressError,
-    RefusedError,
     NotFoundError,
     DelegationRevokedError,
     ShopUnavailableError,
 )
+LOOK_UP = "look_up"
 
 
-def reconcile(*, operation_id: int, lease: Lease) -> Operation:
-    """Find out what became of a send. Returns the operation as it then stands."""
+def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Operation:
+    """Find out what became of a send. Returns the operation as it then stands.
+
+    Raises nothing when the shop cannot be asked: the operation stays `unknown` until a person is
+    asked. `lease` is of the operation's own task.
+    """
     operation = _take_over(operation_id, lease)
-    if operation.state != State.UNKNOWN:
+    if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
         return operation
-    leave_database()
+    seen = _seen_by_a_stale_worker(operation)
+    if seen is not None:
+        return settle(operation.pk, seen, lease)
+    capabilities = for_provider(operation.shop.provider)
     try:
-        client = client_for(operation.customer)
-        receipt = client.find_effect(operation.idempotency_key)
-    except _CANNOT_LOOK as exc:
-        return _wait_or_give_up(operation, lease, f"look-up failed: {type(exc).__name__}")
-    if receipt is not None:
-        return settle(operation.pk, _from_look_up(operation, receipt), lease)
-    return _not_there(operation, client, lease)
+        if capabilities.lookup_by_key:
+            receipt = ask(
+                operation.customer, lambda client: client.find_effect(operation.idempotency_key)
+            )
+            if receipt is not None:
+                return settle(operation.pk, _from_look_up(operation, receipt), lease)
+        if not _should_send_again(operation.pk, lease, capabilities):
+            return get(operation.pk)
+        client, order = look_at_order(operation)
+    except _CANNOT_ASK as exc:
+        return _wait_or_give_up(operation.pk, lease, f"look-up failed: {type(exc).__name__}")
+    operation, attempt = _begin_again(operation.pk, order, lease, still_granted)
+    if attempt is None:
+        return operation
+    return transmit(operation, attempt, client, lease, order_version=order.version)
 
 
 def delay_before_next_look(operation: Operation, now: datetime) -> float:
@@ -86,10 +108,20 @@ def _take_over(operation_id: int, lease: Lease) -> Operation:
     return get(operation_id)
 
 
+def _seen_by_a_stale_worker(operation: Operation) -> Outcome | None:
+    """The receipt that a worker of ours brought home after it had lost the operation."""
+    for observation in operation.observations.filter(source=STALE_WORKER).order_by("id"):
+        if observation.body.get("outcome") == AttemptOutcome.SUCCEEDED:
+            return Outcome(
+                AttemptOutcome.SUCCEEDED, "seen_by_stale_worker", observation.body["reference"]
+            )
+    return None
+
+
 def _from_look_up(operation: Operation, receipt: Receipt) -> Outcome:
     """The provider shows an effect under our key: is it the one that was approved?"""
     is_ours = receipt.kind == operation.kind and receipt.order_id == operation.order_id
-    if operation.kind == "refund":
+    if operation.kind == Kind.REFUND:
         is_ours = is_ours and (receipt.amount, receipt.currency) == (
             operation.amount,
             operation.currency,
@@ -99,62 +131,111 @@ def _from_look_up(operation: Operation, receipt: Receipt) -> Outcome:
     return Outcome(AttemptOutcome.SUCCEEDED, "found_by_look_up", reference=receipt.id)
 
 
-def _not_there(operation: Operation, client: ShopClient, lease: Lease) -> Operation:
-    """The look-up shows nothing. That counts only once the provider's own lag has passed."""
-    capabilities = for_provider(operation.shop.provider)
+def _should_send_again(operation_id: int, lease: Lease, capabilities: Capabilities) -> bool:
+    """Nothing was found under the key, or nothing can be looked up: what follows from that?
+
+    A miss counts only once the provider's own lag has passed. Without a way to look, sending again
+    inside the key window is the only question that the provider answers.
+    """
     with transaction.atomic(durable=True):
-        locked = operations.lock(operation.pk)
-        if locked.state != State.UNKNOWN or locked.epoch != lease.epoch:
-            return locked
+        operation = operations.lock(operation_id)
+        if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
+            return False
         now = database_now()
-        Observation.objects.create(
-            operation=locked, source="look_up", body={"found": False}, at=now
-        )
-        operations.record(
-            locked, "observed", actor="agent", at=now, data={"source": "look_up", "found": False}
-        )
-        if not _is_credible(locked, capabilities, now):
-            return locked
-        if not _may_resend(locked, capabilities, now):
-            locked.need_person(reason="not found and no safe way to send again")
-            locked.save(update_fields=["state", "reason"])
-            operations.record(locked, "needs_person", actor="system", at=now)
-            operations.announce(locked)
-            return locked
-        if registry.is_off(tool=registry.effect_tool(locked.kind).name, shop_id=locked.shop_id):
-            return locked
-        locked.start_again(epoch=lease.epoch)
-        locked.save(update_fields=["state", "epoch"])
-        attempt = new_attempt(locked, lease, now)
-    return transmit(locked, attempt, client, lease)
+        attempts = list(operation.attempts.order_by("n"))
+        if capabilities.lookup_by_key:
+            _observe_miss(operation, now)
+            if not _is_credible(attempts, capabilities, now):
+                return False
+        last = attempts[-1]
+        if last.outcome == AttemptOutcome.REFUSED:
+            _end_refused(operation, last, capabilities, now)
+            return False
+        if not _may_resend(operation, attempts, capabilities, now):
+            _ask_person(operation, "not found and no safe way to send again", now)
+            return False
+        return not execution.is_off(operation)
 
 
-def _is_credible(operation: Operation, capabilities: Capabilities, now: datetime) -> bool:
-    attempts = list(operation.attempts.order_by("n"))
-    if all(attempt.outcome == AttemptOutcome.NOT_SENT for attempt in attempts):
-        return True
+def _observe_miss(operation: Operation, now: datetime) -> None:
+    Observation.objects.create(operation=operation, source=LOOK_UP, body={"found": False}, at=now)
+    operations.record(
+        operation, "observed", actor="agent", at=now, data={"source": LOOK_UP, "found": False}
+    )
+
+
+def _is_credible(attempts: list[Attempt], capabilities: Capabilities, now: datetime) -> bool:
     lag = timedelta(seconds=capabilities.lookup_lag_seconds)
     return now - max(attempt.finished_at or attempt.started_at for attempt in attempts) >= lag
 
 
-def _may_resend(operation: Operation, capabilities: Capabilities, now: datetime) -> bool:
+def _end_refused(
+    operation: Operation, last: Attempt, capabilities: Capabilities, now: datetime
+) -> None:
+    """The last send was refused, and the ones before it left no trace.
+
+    That is a definite end where effects can be looked up and it is the shop's word about the
+    operation; otherwise it says nothing about the earlier sends.
+    """
+    is_about_it = last.detail not in {ACCESS_REVOKED, ORDER_NOT_FOUND}
+    if not (capabilities.lookup_by_key and is_about_it):
+        _ask_person(operation, f"refused when sent again: {last.detail}", now)
+        return
+    operation.fail(reason=last.detail, at=now)
+    operation.save(update_fields=["state", "reason", "finished_at"])
+    operations.record(operation, "failed", actor="system", at=now, data={"detail": last.detail})
+    operations.announce(operation)
+
+
+def _may_resend(
+    operation: Operation, attempts: list[Attempt], capabilities: Capabilities, now: datetime
+) -> bool:
     """Same key, inside the window that the provider promises, and not for ever."""
-    if operation.first_sent_at is None or operation.attempts.count() >= MAX_SENDS:
+    sends = [attempt for attempt in attempts if attempt.outcome != AttemptOutcome.NOT_SENT]
+    if operation.first_sent_at is None or len(sends) >= MAX_SENDS:
         return False
     age = (now - operation.first_sent_at).total_seconds()
     return capabilities.can_resend(age_seconds=age)
 
 
-def _wait_or_give_up(operation: Operation, lease: Lease, why: str) -> Operation:
+def _begin_again(
+    operation_id: int, order: Order, lease: Lease, still_granted: StillGranted
+) -> tuple[Operation, Attempt | None]:
+    """Decide again as for a first send; what forbids it now is for a person to weigh.
+
+    The operation cannot end unsent any more, and a changed order may be its own doing.
+    """
     with transaction.atomic(durable=True):
-        locked = operations.lock(operation.pk)
+        operation = operations.lock(operation_id)
+        if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
+            return operation, None
         now = database_now()
-        if locked.state != State.UNKNOWN or locked.epoch != lease.epoch:
-            return locked
-        if locked.first_sent_at is None or now - locked.first_sent_at < GIVE_UP_AFTER:
-            return locked
-        locked.need_person(reason=why)
-        locked.save(update_fields=["state", "reason"])
-        operations.record(locked, "needs_person", actor="system", at=now)
-        operations.announce(locked)
-    return locked
+        if execution.is_off(operation):
+            return operation, None
+        refusal = execution.why_not(operation, order, still_granted, now)
+        if refusal is not None:
+            execution.keep_refusal(operation, refusal, now)
+            _ask_person(operation, f"not sent again: {refusal.reason}", now)
+            return operation, None
+        operation.start_again(epoch=lease.epoch)
+        operation.save(update_fields=["state", "epoch"])
+        return operation, new_attempt(operation, lease)
+
+
+def _wait_or_give_up(operation_id: int, lease: Lease, why: str) -> Operation:
+    with transaction.atomic(durable=True):
+        operation = operations.lock(operation_id)
+        now = database_now()
+        if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
+            return operation
+        if operation.first_sent_at is not None and now - operation.first_sent_at >= GIVE_UP_AFTER:
+            _ask_person(operation, why, now)
+    return operation
+
+
+def _ask_person(operation: Operation, why: str, now: datetime) -> None:
+    """In the caller's transaction, with the row locked."""
+    operation.need_person(reason=why)
+    operation.save(update_fields=["state", "reason"])
+    operations.record(operation, "needs_person", actor="system", at=now, data={"reason": why})
+    operations.announce(operation)
