@@ -22,6 +22,9 @@ if not ENCRYPTION_KEYS:
     env.faults.append("COUNTERSIGN_ENCRYPTION_KEYS is not set")
 # Ed25519 private key (32 bytes, base64) that signs the seals of the audit trail.
 SEAL_KEY = env.text("COUNTERSIGN_SEAL_KEY")
+# Public keys (base64) of retired seal keys, and a file that the newest seal is published to.
+SEAL_PUBLIC_KEYS = env.words("COUNTERSIGN_SEAL_PUBLIC_KEYS")
+SEAL_HEAD_FILE = env.text("COUNTERSIGN_SEAL_HEAD_FILE", "")
 
 # --- Stores -----------------------------------------------------------------------------------
 DATABASES = {"default": env.database("DATABASE_URL")}
@@ -147,8 +150,8 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / ".data" / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Served straight from where the apps keep them: nothing is collected at deployment.
 WHITENOISE_USE_FINDERS = True
 APPEND_SLASH = False
 

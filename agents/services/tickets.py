@@ -1,28 +1,15 @@
-"""What customers, staff and workers do with tickets and tasks."""
+"""Tickets: what customers say, and staff taking over and giving back."""
 
 import hashlib
-import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils.text import Truncator
 
 from accounts.models import Customer, Shop, User
-from agents import (
-    dispatch,
-    engine,
-    events,
-    prompting,
-    prompts,
-    record,
-    runner,
-    store,
-    telling,
-    workflows,
-)
+from agents import dispatch, engine, prompting, prompts, store, telling, workflows
 from agents.models import (
     LIVE,
     Author,
@@ -34,17 +21,13 @@ from agents.models import (
     TicketStatus,
 )
 from agents.moves import CallModel, CallTool
-from agents.store import StaleClaimError
-from approvals import services as approvals
+from agents.services.tasks import cancel, record_task, ring_after_commit
 from audit import services as audit
-from tools.models import UNSENT, State
-from tools.operations import OperationStateError
 from tools.text import clean
 
 MAX_MESSAGE = 4000
-RETRY_SECONDS = 2.0
-
-logger = logging.getLogger(__name__)
+# The advisory lock's class: "a customer's submissions".
+_SUBMISSIONS = 7101
 
 
 class TicketNotFoundError(Exception):
@@ -103,10 +86,8 @@ def submit(
     TicketClosedError, TooManyOpenTasksError, TooManyRequestsError or MessageReusedError; nothing is
     written then.
     """
-    # One customer's submissions pass one at a time, so limits and ids are judged on settled rows.
-    customer = (
-        Customer.objects.select_for_update(of=("self",)).select_related("shop").get(pk=customer_id)
-    )
+    _take_turns(customer_id)
+    customer = Customer.objects.select_related("shop").get(pk=customer_id)
     known = _submitted_before(customer, client_message_id, text)
     if known is not None:
         return known
@@ -126,67 +107,10 @@ def submit(
     )
     _record_ticket(ticket, "message.received", actor=customer.actor, now=now)
     if live is not None or ticket.speaker == Speaker.STAFF:
-        _ring_after_commit(ticket.pk, live)
+        ring_after_commit(ticket.pk, live)
         return Submitted(ticket, message, live, is_new=False)
     task = _open_task(customer, ticket, message, agent, now)
     return Submitted(ticket, message, task, is_new=True)
-
-
-def advance(*, task_ids: Sequence[int]) -> None:
-    """Run one step of each task that is ready; whatever is not is left alone.
-
-    Safe to call twice, late, or beside itself: the claim decides.
-    """
-    for task_id in task_ids:
-        for held in store.claim([task_id]):
-            events.ring(held.task.pk, held.task.ticket_id)
-            _advance_one(held)
-
-
-def _advance_one(held: store.Claim) -> None:
-    try:
-        record.record(held, runner.run(held))
-    except StaleClaimError:
-        logger.info("task %s is held by another worker now", held.task.pk)
-    except Exception:
-        # A fault of ours must not hold the task until its lease runs out.
-        logger.exception("step %s failed", held.step)
-        store.release(held, seconds=RETRY_SECONDS * held.step.attempts)
-
-
-def sweep() -> int:
-    """Wake every task that is ready, whatever became of its message. Returns how many."""
-    ready = store.find_ready()
-    for task_id in ready:
-        dispatch.advance(task_id)
-    return len(ready)
-
-
-@transaction.atomic
-def cancel(*, task_id: int, by: str, now: datetime, reason: str = "cancelled_by_customer") -> Task:
-    """Stop a task. What is already being sent is not interrupted; the task ends after it.
-
-    Cancelling an ended task changes nothing and returns it as it is.
-    """
-    task = (
-        Task.objects.select_for_update(of=("self",))
-        .select_related("shop", "customer__shop", "ticket")
-        .get(pk=task_id)
-    )
-    if not task.is_live:
-        return task
-    if task.cancel_requested_at is None:
-        task.cancel_requested_at = now
-        task.reason = reason
-        task.save(update_fields=["cancel_requested_at", "reason"])
-        _record_task(task, "cancel_requested", actor=by, now=now)
-    if task.operation is not None and task.operation.state in UNSENT:
-        _withdraw(task, by)
-    if _is_between_steps(task):
-        _end_now(task, now)
-    dispatch.advance(task.pk)
-    _ring_after_commit(task.ticket_id, task)
-    return task
 
 
 @transaction.atomic
@@ -203,7 +127,7 @@ def take_over(*, ticket_id: int, user: User, now: datetime) -> Ticket:
     ticket.updated_at = now
     ticket.save(update_fields=["speaker", "assigned_to", "version", "updated_at"])
     _record_ticket(ticket, "ticket.taken_over", actor=user.actor, now=now)
-    _ring_after_commit(ticket.pk, live)
+    ring_after_commit(ticket.pk, live)
     return ticket
 
 
@@ -217,7 +141,7 @@ def give_back(*, ticket_id: int, user: User, now: datetime) -> Ticket:
     ticket.updated_at = now
     ticket.save(update_fields=["speaker", "assigned_to", "version", "updated_at"])
     _record_ticket(ticket, "ticket.given_back", actor=user.actor, now=now)
-    _ring_after_commit(ticket.pk, None)
+    ring_after_commit(ticket.pk, None)
     return ticket
 
 
@@ -239,7 +163,7 @@ def reply_as_staff(*, ticket_id: int, user: User, text: str, now: datetime) -> M
         author_name=user.get_full_name() or user.get_username(),
     )
     _record_ticket(ticket, "message.sent", actor=user.actor, now=now)
-    _ring_after_commit(ticket.pk, None)
+    ring_after_commit(ticket.pk, None)
     return message
 
 
@@ -252,6 +176,15 @@ def ask_for_person(*, customer_id: int, ticket_id: int | None, now: datetime) ->
         now=now,
         ticket_id=ticket_id,
     )
+
+
+def _take_turns(customer_id: int) -> None:
+    """One customer's submissions pass one at a time, so limits and ids are judged on settled rows.
+
+    Not the customer's row: a worker locks that after its task, and here a task comes after.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_SUBMISSIONS, customer_id % 2**31])
 
 
 def _submitted_before(customer: Customer, client_message_id: str, text: str) -> Submitted | None:
@@ -335,9 +268,9 @@ def _open_task(
     )
     task.save()
     _plan_first(task, message.text, now)
-    _record_task(task, "queued", actor=customer.actor, now=now)
+    record_task(task, "queued", actor=customer.actor, now=now)
     dispatch.advance(task.pk)
-    _ring_after_commit(ticket.pk, task)
+    ring_after_commit(ticket.pk, task)
     return task
 
 
@@ -369,41 +302,6 @@ def _plan_first(task: Task, request: str, now: datetime) -> None:
     task.save(update_fields=["steps_planned"])
 
 
-def _withdraw(task: Task, by: str) -> None:
-    if task.operation_id is None:
-        return
-    try:
-        approvals.withdraw(operation_id=task.operation_id, by=by, reason="task cancelled")
-    except OperationStateError:
-        logger.info("task %s: its operation is being sent already", task.pk)
-
-
-def _is_between_steps(task: Task) -> bool:
-    """No worker holds it, and no send of it is unresolved."""
-    if task.lease_until is not None:
-        return False
-    operation = task.operation
-    if operation is None:
-        return True
-    operation = type(operation).objects.get(pk=operation.pk)
-    return operation.is_final or operation.state not in {
-        State.SENDING,
-        State.UNKNOWN,
-        State.NEEDS_PERSON,
-    }
-
-
-def _end_now(task: Task, now: datetime) -> None:
-    telling.end_cancelled(task, now=now)
-    task.save(
-        update_fields=["status", "outcome", "reason", "lease_until", "wake_at", "finished_at"]
-    )
-
-
-def _ring_after_commit(ticket_id: int, task: Task | None) -> None:
-    transaction.on_commit(lambda: events.ring(task.pk if task else 0, ticket_id))
-
-
 def _record_ticket(ticket: Ticket, action: str, *, actor: str, now: datetime) -> None:
     audit.record(
         actor=actor,
@@ -413,18 +311,4 @@ def _record_ticket(ticket: Ticket, action: str, *, actor: str, now: datetime) ->
         shop_id=ticket.shop_id,
         ticket_id=ticket.pk,
         customer=ticket.customer.external_id,
-    )
-
-
-def _record_task(task: Task, what: str, *, actor: str, now: datetime) -> None:
-    audit.record(
-        actor=actor,
-        action=f"task.{what}",
-        subject=f"task:{task.pk}",
-        at=now,
-        shop_id=task.shop_id,
-        task_id=task.pk,
-        ticket_id=task.ticket_id,
-        customer=task.customer.external_id,
-        data={"workflow": task.workflow, "model": task.model, "prompt": task.prompt_version},
     )
