@@ -14,6 +14,7 @@ from kombu.exceptions import OperationalError
 ADVANCE = "agents.advance"
 SWEEP = "agents.sweep"
 EXPIRE = "approvals.expire"
+TELL_SHOPS = "accounts.revocations"
 
 logger = logging.getLogger(__name__)
 

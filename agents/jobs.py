@@ -4,6 +4,7 @@ from typing import Any
 
 from celery import shared_task
 
+from accounts import services as accounts
 from agents import dispatch, services
 from approvals import services as approvals
 
@@ -21,3 +22,8 @@ def sweep(**_: Any) -> None:
 @shared_task(name=dispatch.EXPIRE, ignore_result=True)
 def expire(**_: Any) -> None:
     approvals.expire_due()
+
+
+@shared_task(name=dispatch.TELL_SHOPS, ignore_result=True)
+def tell_shops(**_: Any) -> None:
+    accounts.tell_shops_of_revocations()

@@ -20,6 +20,7 @@ app.conf.update(
     beat_schedule={
         "sweep": {"task": "agents.sweep", "schedule": float(settings.SWEEP_SECONDS)},
         "expire approvals": {"task": "approvals.expire", "schedule": 10.0},
+        "tell shops of revocations": {"task": "accounts.revocations", "schedule": 30.0},
     },
 )
 app.autodiscover_tasks(related_name="jobs")
