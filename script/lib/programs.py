@@ -26,10 +26,11 @@ class Local:
 
     def web(self) -> Program:
         access = str(self.folder / "logs" / "access.log")
-        return self._module(
+        program = self._module(
             *("web", "daphne", "-b", HOST, "-p", str(self.ports.web), "--access-log", access),
             "config.asgi:application",
         )
+        return _without_warning(program, "No directory at")  # static files come from their sources
 
     def worker(self) -> Program:
         options = (
@@ -44,8 +45,7 @@ class Local:
         )
         program = self._module("worker", *CELERY, "worker", *options)
         # Under root Celery advises against it at each start. Here root is somebody's container.
-        advice = "ignore:You're running the worker with superuser privileges"
-        return replace(program, env={**program.env, "PYTHONWARNINGS": advice})
+        return _without_warning(program, "You're running the worker with superuser privileges")
 
     def beat(self) -> Program:
         schedule = str(self.folder / "celerybeat-schedule")
@@ -78,3 +78,7 @@ class Local:
 
     def _program(self, name: str, *words: str) -> Program:
         return Program(name=name, argv=[sys.executable, *words], env=self.env, cwd=ROOT)
+
+
+def _without_warning(program: Program, beginning: str) -> Program:
+    return replace(program, env={**program.env, "PYTHONWARNINGS": f"ignore:{beginning}"})
