@@ -31,7 +31,7 @@ def probes(get_response: Callable[[HttpRequest], object]) -> Callable[[HttpReque
         async def answer_async(request: HttpRequest) -> object:
             answer = _answer_to(request)
             if answer is None:
-                return await get_response(request)  # type: ignore[misc]
+                return await get_response(request)
             return await sync_to_async(answer, thread_sensitive=False)(request)
 
         return answer_async

@@ -21,7 +21,7 @@ def request_id(get_response: Callable[[HttpRequest], object]) -> Callable[[HttpR
 
         async def named_async(request: HttpRequest) -> HttpResponseBase:
             name = _name(request)
-            response: HttpResponseBase = await get_response(request)  # type: ignore[misc]
+            response: HttpResponseBase = await get_response(request)
             response.headers[HEADER] = name
             return response
 

@@ -16,6 +16,14 @@ class StrictJSONError(ValueError):
     """The text is not JSON that we accept. The message says why and quotes none of it."""
 
 
+class NotAnObjectError(StrictJSONError):
+    """It is JSON, but not an object."""
+
+
+class UnstorableTextError(StrictJSONError):
+    """It is JSON, but holds text that no column can."""
+
+
 def parse_object(text: str, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Parse one JSON object.
 
@@ -39,7 +47,7 @@ def parse_object(text: str, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     except (ValueError, RecursionError) as exc:
         raise StrictJSONError("not JSON") from exc
     if not isinstance(value, dict):
-        raise StrictJSONError("not an object")
+        raise NotAnObjectError("not an object")
     _check_text(value)
     return value
 
@@ -94,11 +102,11 @@ def _check_text(value: Any) -> None:
     """Refuse characters that no text column can hold, in keys and values alike."""
     if isinstance(value, str):
         if "\x00" in value:
-            raise StrictJSONError("text holds a NUL character")
+            raise UnstorableTextError("text holds a NUL character")
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as exc:
-            raise StrictJSONError("text holds half a character") from exc
+            raise UnstorableTextError("text holds half a character") from exc
     elif isinstance(value, dict):
         for key, item in value.items():
             _check_text(key)
