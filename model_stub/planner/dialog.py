@@ -155,7 +155,7 @@ class Dialog:
         said: Utterance,
         question: Question | None,
     ) -> None:
-        earlier = self._earlier(wish, order_id, said, question)
+        earlier = self._earlier(at, wish, order_id, said, question)
         request = (
             earlier.changed(at=at, text=wish.text, order_id=order_id)
             if earlier is not None
@@ -176,13 +176,19 @@ class Dialog:
         return list(last.texts) if last.kind in _BACKGROUND and last.order_id == order_id else []
 
     def _earlier(
-        self, wish: Wish, order_id: str | None, said: Utterance, question: Question | None
+        self,
+        at: int,
+        wish: Wish,
+        order_id: str | None,
+        said: Utterance,
+        question: Question | None,
     ) -> Request | None:
         """The request that a wish repeats, completes or corrects."""
         for request in reversed(self.open):
             if request.kind != wish.kind:
                 continue
-            if request.order_id in (order_id, None) or (said.corrects and not said.adds):
+            replaces = said.corrects and not said.adds and request.since != at
+            if request.order_id in (order_id, None) or replaces:
                 return request
         if question is not None and question.kind == wish.kind:
             return self._asked_about(question)

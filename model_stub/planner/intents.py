@@ -35,6 +35,12 @@ _HAND_OFF = _any(
     rf"^(?:(?:please|a|real|live|human)\s+)*{_PERSON}(?:\s+please)?[.!? ]*$",
     r"\b(?:lawyer|attorney|sue you|legal action|police|fraud|hacked|chargeback)\b",
     r"\bhand (?:me|this|it) (?:off|over)\b",
+    r"\bcan (?:someone|somebody|anyone|a person)\b.{0,20}\b(?:call|help|contact|phone|answer)\b",
+)
+_RESTORE = re.compile(r"\b(?:undo|revoke|restore|reactivate|reinstate|un-?cancel)\b")
+_UNHAPPY = _any(
+    r"\bcomplain(?:t|ing)?\b|\b(?:terrible|awful|horrible|worst|bad) (?:service|experience|shop)\b",
+    r"\buseless\b|\bangry\b|\bdisappoint\w+|\bunacceptable\b|\bridiculous\b|\boutrageous\b",
 )
 _NOT_A_PERSON = re.compile(r"\b(?:don't|do not|no)\b.{0,20}$")
 _CLOSE = _any(
@@ -49,7 +55,7 @@ _ADDRESS = _any(
     r"\bchange\b.{0,15}\bwhere\b",
     r"\baddress\b.{0,30}\b(?:is|was|should|chang\w*|updat\w*|wrong|incorrect)\b",
     r"\b(?:send|ship|deliver|redirect|reroute|forward)\b(?! (?:it |this |that |them )?back).{0,40}"
-    r"\b(?:to|at)\b.{0,30}(?:<address>|address|instead|new place|different)",
+    r"\b(?:to|at)\b.{0,30}(?:<address>|address|instead|new place|different|neighbou?r|office|work|friend|parents)",
     r"\bi(?:'ve| have)? (?:just )?moved\b",
     r"\bto <address>",
 )
@@ -76,20 +82,25 @@ _PAST = _any(
     r"\b(?:did|have|has|had|was|were|is|are)(?:n't| not)?\b.{0,30}\b(?:refunded|cancell?ed|refund\b.{0,12}"
     r"(?:gone|been|through|sent|done|complete\w*|process\w*)|money back yet)\b",
     r"\bdid(?:n't| not)? (?:you|the shop|they|my|i)\b.{0,25}\b(?:refund|cancel)\b",
-    r"\b(?:where|what|when|how)\b.{0,30}\bmy (?:refund|money)\b",
+    r"\b(?:where|what|when|how)\b.{0,30}\b(?:my|the) (?:refund|money)\b",
+    r"\b(?:already|just) (?:got|received|had|have)\b.{0,20}\brefund",
+    r"\b(?:my|the|this) refund\b.{0,30}(?:n't|\bnot|\bnever)\b.{0,12}"
+    r"\b(?:arrived?|come|came|received?|got|here|through|shown?)\b",
     r"\bstatus of (?:my|the) (?:refund|return|cancell?ation)\b",
     r"\b(?:check|track) (?:on )?my refund\b",
     r"\bwhen (?:will|do|can) i (?:get|see|receive|have)\b.{0,15}\b(?:refund|money)\b",
 )
 _THING = r"(refund|return|cancell?ation|address change)"
+_GAP = r"(?:\s+(?!(?:forget|i|so|please|but|because|just|give)\b)[\w']+){0,5}"
 _UNDO = re.compile(
-    r"\b(?:cancel|stop|withdraw|revoke|undo|scrap|forget(?: about)?|abort|don't (?:want|need))\b"
+    r"\b(?:cancel|stop|withdraw|scrap|forget(?: about)?|abort|don't (?:want|need))\b"
     rf" (?:the |my |that |this |a |any )?{_THING}\b"
-    rf"|\b(?:don't|dont|do not|never)\b(?:\s+(?!forget)\w+){{0,4}}\s+(?:the|my|that|this|any)\s+{_THING}\b"
+    rf"|\b(?:don't|dont|do not|never|no longer)(?: think (?:that )?i)?{_GAP}"
+    rf"\s+(?:the|my|that|this|any|a)\s+{_THING}\b"
     rf"|\b{_THING}\b.{{0,30}}\b(?:to be|be|is to be|should be) (?:stopped|cancell?ed|withdrawn|undone|halted)\b"
 )
 _REFUND = _any(
-    r"\brefund(?:s|ed|ing)?\b",
+    r"\b(?:refund|refnd|refudn|refun|refound|reffund)(?:s|ed|ing)?\b",
     r"\bmoney back\b|\breimburse\w*\b|\bpay me back\b|\bcredit me\b|\bcompensat\w+\b",
     r"\bget\b.{0,20}\b(?:my|the|some) money\b",
     r"(?:[$\u20ac\u00a3]\s?\d[\d.,]*|\b\d[\d.,]* ?(?:dollars?|bucks|usd|eur|euros?|pounds?)) (?:back|off)\b",
@@ -99,7 +110,7 @@ _REFUND = _any(
     r"\b(?:make|file|start) a return\b|\bwant to return\b|\blike to return\b",
 )
 _CANCEL = _any(
-    r"\bcancell?(?:ed|ing|ation)?\b|\bcancle\b|\bcall off\b",
+    r"\bcancell?(?:ed|ing|ation)?\b|\bcanc(?:le|l|al)\b|\bcall off\b",
     r"\bstop (?:my |the )?order\b",
     r"\b(?:don't|do not|no longer) (?:want|need) (?:my |the |this |that )?order\b",
     r"\b(?:don't|do not|no longer) (?:want|need) #?\d{4}",
@@ -108,14 +119,15 @@ _LIST = _any(
     r"\b(?:list|show|see|view|display|find|give me|tell me|check)\b.{0,20}\borders\b",
     r"\b(?:what|which)\b.{0,25}\borders\b",
     r"^(?:please )?(?:my|all|all my|all of my|recent|open) orders\b",
+    r"\b(?:do|did|have) i\b.{0,20}\borders\b",
     r"\border history\b|\bmy (?:recent |past |previous |last |open |pending |\w+ )?orders\b",
     r"\bwhat (?:have|did) i (?:order|buy|bought|ordered|purchase)\w*(?! (?:in|on) (?:order )?#?\d)",
 )
 _TRACK = _any(
     r"\bwhere(?:'s| is| are|s)?\b(?!.{0,30}\brefund)",
     r"\btrack(?:ing)?\b",
-    r"\bwhen\b.{0,40}\b(?:arriv\w*|com(?:e|ing)|deliver\w*|here|receiv\w*|due|expect\w*|get (?:it|my|the)|ship\w*)\b",
-    r"\b(?:has|have|did|is|was|will)\b.{0,30}\b(?:shipped|ship|sent|dispatched|delivered|arrived?|left|on its way|"
+    r"\bwhen (?:will|does|do|is|are|can|should|would|might|did|was)\b.{0,40}\b(?:arriv\w*|com(?:e|ing)|deliver\w*|here|receiv\w*|due|expect\w*|get (?:it|my|the)|ship\w*)\b",
+    r"(?<!\bi )\b(?:has|have|did|is|was|will)\b.{0,30}\b(?:shipped|ship|sent|dispatched|delivered|arrived?|left|on its way|"
     r"out for delivery)\b",
     r"\bhow long\b.{0,40}\b(?:arriv\w*|get here|deliver\w*|come|take)\b",
     r"\beta\b|\b(?:delivery|arrival|expected) (?:date|time|status)\b",
@@ -123,7 +135,7 @@ _TRACK = _any(
     r"\b(?:parcel|package|shipment|delivery)\b",
 )
 _LATE = _any(
-    r"\b(?:not|n't|never)\b.{0,20}\b(?:arriv\w+|came|come|receiv\w+|got|get|turned up|shown up|showed up|delivered)\b",
+    r"\b(?:not|n't|never)\b.{0,20}\b(?:arriv\w+|came|come|receiv\w+|got|get|turned up|shown up|showed up|delivered|here)\b",
     r"\b(?:is|are|it's|running) (?:very |so |really )?late\b|\bdelayed\b|\bmissing\b|\blost\b",
 )
 _STATUS = _any(
@@ -141,7 +153,8 @@ _UNSUPPORTED = _any(
     r"\bdiscount\b|\bcoupon\b|\bvoucher\b|\bpromo\w*\b|\bgift card\b",
     r"\b(?:place|make) (?:a|an|another|new)\b.{0,10}\border\b|\bbuy\b|\bpayment method\b|\bcredit card\b",
     r"\bcharged (?:me )?(?:twice|double|wrong\w*|too much)\b|\bovercharged\b|\bdouble charge\b",
-    r"\badd\b.{0,30}\bto (?:my|the) order\b",
+    r"\badd\b.{0,30}\bto (?:my |the )?order\b",
+    r"\b(?:change|modify|edit|amend)\b.{0,20}\border\b",
 )
 _NEGATION = re.compile(
     r"\b(?:don't|dont|do not|not|never|no|without|rather than|instead of|no need (?:for|to))\b"
@@ -176,6 +189,8 @@ def hits(clause: str, *, has_id: bool) -> list[Hit]:
 
 
 def _whole_clause(clause: str) -> list[Hit]:
+    if _RESTORE.search(clause):
+        return [Hit(UNSUPPORTED, 0)]
     person = _HAND_OFF.search(clause)
     if person and not _NOT_A_PERSON.search(clause[: person.start()]):
         return [Hit(HAND_OFF, person.start())]
@@ -205,6 +220,8 @@ def _money_hits(clause: str, *, has_id: bool) -> list[Hit]:
     ]
     if not found and not (_GENERAL.search(clause) and not has_id):
         return []
+    if not has_id and "how long" in clause:
+        return [Hit(POLICY, 0)]
     if _PAST.search(clause):
         return [Hit(STATUS, 0)]
     if not has_id and (_POLICY_WORDS.search(clause) or _GENERAL.search(clause)):
@@ -225,3 +242,8 @@ def _is_refused(clause: str, match: re.Match[str]) -> bool:
 def is_late(clause: str) -> bool:
     """Tell whether a clause complains that something has not come."""
     return bool(_LATE.search(clause))
+
+
+def is_unhappy(text: str) -> bool:
+    """Tell whether a text complains of the service as such."""
+    return bool(_UNHAPPY.search(text))

@@ -75,7 +75,11 @@ def choose(text: str, lines: list[dict[str, Any]]) -> Choice | None:
 
 def remaining(line: dict[str, Any]) -> int:
     """Return how many of a line are not refunded yet."""
-    return int(line.get("quantity", 1)) - int(line.get("refunded_quantity") or 0)
+    return _whole(line.get("quantity"), 1) - _whole(line.get("refunded_quantity"), 0)
+
+
+def _whole(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def words_of(line: dict[str, Any]) -> set[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from model_stub.planner import intents
 from model_stub.planner.dialog import Dialog
 from model_stub.planner.formats import contents, item_options, line_name
+from model_stub.planner.intents import is_unhappy
 from model_stub.planner.items import Choice, remaining
 from model_stub.planner.understand import Utterance
 from model_stub.planner.words import plain
@@ -96,8 +97,10 @@ def offer_refund(order: Mapping[str, Any], order_id: str) -> str:
 def offer_person(text: str) -> str:
     """Answer a request for something that no tool does."""
     lowered = text.lower()
-    if any(word in lowered for word in ("exchang", "replac", "swap", "another")):
+    if any(word in lowered for word in ("exchang", "replac", "swap", "send me")):
         lead = "I can't arrange an exchange or a replacement; I can ask for a refund."
+    elif is_unhappy(lowered):
+        lead = "I am sorry that you are not happy with us."
     elif "charged" in lowered or "overcharged" in lowered:
         lead = "I can't look into payments myself."
     else:

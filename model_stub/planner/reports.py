@@ -30,6 +30,12 @@ _COMMON = frozenset({
 })  # fmt: skip
 
 
+_NOT_IN_POLICIES = (
+    "I can't find anything about that in our policies, so I don't want to guess. "
+    "A colleague can answer it: just ask for a person."
+)
+
+
 def order_report(order: Mapping[str, Any], *, refunds: bool = False) -> str:
     """Return the state of an order in a few sentences; `refunds` speaks of none, too."""
     what = contents(order)
@@ -112,26 +118,18 @@ def policy_report(call: Called, question: str) -> str:
     """Return the sentences of the best passage that fit the question, and where they stand."""
     passages = call.result.get("passages")
     known = [p for p in passages if isinstance(p, dict)] if isinstance(passages, list) else []
+    if _words(question):
+        known = [passage for passage in known if _passage_fit(passage, question)]
     if not known:
-        return (
-            "I can't find anything about that in our policies, so I don't want to guess. "
-            "A colleague can answer it: just ask for a person."
-        )
-    best = max(
-        known, key=lambda p: (_fit(str(p.get("text")), question), str(p.get("effective_from")))
-    )
+        return _NOT_IN_POLICIES
+    best = max(known, key=lambda p: (_passage_fit(p, question), str(p.get("effective_from"))))
     text = str(best.get("text"))
     since = day(best.get("effective_from"))
     version = plain(str(best.get("version") or ""), 20)
     details = [f"version {version}" if version else "", f"in effect since {since}" if since else ""]
     source = plain(best.get("document"), 60) or "our policy"
     where = ", ".join(detail for detail in details if detail)
-    lead = (
-        ""
-        if _fit(text, question)
-        else "I can't find a clear answer to that. The closest I have is this: "
-    )
-    return f"{lead}{_excerpt(text, question)}\nSource: {source}{f' ({where})' if where else ''}."
+    return f"{_excerpt(text, question)}\nSource: {source}{f' ({where})' if where else ''}."
 
 
 def _words(text: str) -> set[str]:
@@ -141,6 +139,10 @@ def _words(text: str) -> set[str]:
 
 def _fit(text: str, question: str) -> int:
     return len(_words(text) & _words(question))
+
+
+def _passage_fit(passage: Mapping[str, Any], question: str) -> int:
+    return _fit(f"{passage.get('document')} {passage.get('text')}", question)
 
 
 def _excerpt(text: str, question: str) -> str:

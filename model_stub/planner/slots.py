@@ -12,7 +12,7 @@ _EXPLICIT = re.compile(
 )
 _BARE = re.compile(
     r"(?<![\w$\u20ac\u00a3#.,/+-])(\d{4,8})(?![\w%/]|[.,-]\d|\s?(?:dollars?|bucks|usd|eur|euros?|gbp|pounds?"
-    r"|[$\u20ac\u00a3]))",
+    r"|[$\u20ac\u00a3](?!\s?\d)))",
     re.IGNORECASE,
 )
 _YEAR_BEFORE = re.compile(

@@ -57,6 +57,10 @@ _CORRECTION = re.compile(
     r"|\bmy mistake\b|\bwrong (?:order )?number\b|\bmake (?:it|that)\b|\bnot (?:order )?#?\d{4}|\bjust\b|\bonly\b",
     re.I,
 )
+_CONDITION = re.compile(
+    r"\bif\b(?! (?:at all )?(?:possible|you|that's|that is|this is|it's ok|it is ok|it's possible|it is possible|it's not too|need))",
+    re.I,
+)
 _ADDITION = re.compile(r"^(?:and|also|plus|as well)\b|\b(?:too|as well|also)[.! ]*$", re.I)
 _ALL_OF_THEM = re.compile(r"\b(?:both|all|them|they|each|these|those)\b")
 _POINTING = re.compile(
@@ -168,6 +172,8 @@ def _wishes(body: str, said: Utterance) -> list[Wish]:
     for clause, found in clauses:
         builder.add(clause, found)
     wishes = builder.finish()
+    if _CONDITION.search(body):
+        _ask_instead(wishes, body)
     for wish in wishes:
         if wish.kind == intents.POLICY and len(wishes) == 1:
             wish.texts = [_sentence(body, wish.texts[0])]
@@ -176,7 +182,16 @@ def _wishes(body: str, said: Utterance) -> list[Wish]:
     if said.complains or intents.is_late(body.lower()):
         kind = intents.COMPLAINT if said.complains else intents.TRACK
         return [Wish(kind, list(said.ids), [body])]
+    if intents.is_unhappy(body.lower()):
+        return [Wish(intents.UNSUPPORTED, list(said.ids), [body])]
     return wishes
+
+
+def _ask_instead(wishes: list[Wish], body: str) -> None:
+    """A refund wished for under a condition is a question about the rules, not yet a request."""
+    for wish in wishes:
+        if wish.kind == intents.REFUND and not wish.refused:
+            wish.kind, wish.ids, wish.texts = intents.POLICY, [], [body]
 
 
 def _clauses(body: str) -> list[tuple[str, list[Hit]]]:

@@ -295,7 +295,7 @@ READS: list[tuple[str, Calls, str]] = [
     (
         "is there a loyalty programme?",
         [("search_policy", {"question": "is there a loyalty programme?"})],
-        "I can't find a clear answer to that.",
+        "I can't find anything about that in our policies",
     ),
 ]
 
@@ -377,9 +377,44 @@ SEVERAL: list[tuple[str, Calls, str]] = [
 ]
 
 
+NO_REQUESTS: list[tuple[str, Calls, str]] = [
+    ("please don't refund 1042", [], "I will leave it at that."),
+    ("I never asked for a refund", [], "I will leave it at that."),
+    ("I no longer want a refund for 1042", [], "I will leave it at that."),
+    ("I don't think I should get a refund for 1042", [], "I will leave it at that."),
+    ("Please do not process the refund for order 1042", [], "I will leave it at that."),
+    ("I need the refund for order 1042 to be stopped", [], "I will leave it at that."),
+    ("I do not wish to cancel order 1044", [], "I will leave it at that."),
+    ("I already got my refund for 1042, thanks", [find("1042")], "Refunds so far: none."),
+    ("The refund for 1042 hasn't arrived yet", [find("1042")], "Refunds so far: none."),
+    ("When will the refund for 1042 arrive?", [find("1042")], "Refunds so far: none."),
+    ("Undo the cancellation of 1053", [], "That is something I can't do here."),
+    ("Can I change my order 1044?", [], "That is something I can't do here."),
+    ("This is terrible service", [], "I am sorry that you are not happy with us."),
+    ("My friend said you refunded her order 1048", [find("1048")], "I can't find order 1048"),
+    (
+        "If 1045 doesn't arrive tomorrow I want a refund",
+        [("search_policy", {"question": "If 1045 doesn't arrive tomorrow I want a refund"})],
+        "I can't find anything about that in our policies",
+    ),
+]
+
+SLIPS: list[tuple[str, Calls, str]] = [
+    ("refnd 1042", refund("1042"), "refunded $40.00"),
+    ("can u cancl order 1044", cancel("1044"), "I have cancelled"),
+    ("refund \uff11\uff10\uff14\uff12", refund("1042"), "refunded $40.00"),
+    ("refund 1042 no wait 1047", refund("1047"), "$60.00"),
+    ("please refund orders 1042,1047", [*refund("1042"), *refund("1047")], "$60.00"),
+    ("refund 1042 $40 and 1047 $10", [*refund("1042"), *refund("1047", amount="10.00")], "$10.00"),
+    ("Refund 1042 and 1047 but not 1043", [*refund("1042"), *refund("1047")], "$60.00"),
+    ("refund 1042 if possible", refund("1042"), "refunded $40.00"),
+    ("Refund 1042, bought in 2025", refund("1042"), "refunded $40.00"),
+]
+
+
 @pytest.mark.parametrize(
     ("message", "calls", "answer"),
-    [*REFUNDS, *CANCELS, *ADDRESSES, *READS, *TALK, *SEVERAL],
+    [*REFUNDS, *CANCELS, *ADDRESSES, *READS, *TALK, *SEVERAL, *NO_REQUESTS, *SLIPS],
     ids=lambda value: value.replace("\n", " | ")[:60] if isinstance(value, str) else "",
 )
 def test_a_first_message_leads_to_these_calls_and_this_answer(message, calls, answer):
