@@ -7,13 +7,17 @@ from model_stub.planner.transcript import Called
 
 
 def narrate(facts: Facts, question: str) -> list[str]:
-    """Return a short sentence or two for each result, the newest of each tool and order."""
+    """Return a short text for each result, the newest of each tool and order.
+
+    An order whose parcel was found is told by its parcel alone.
+    """
     newest = {(call.name, call.order_id): call for call in facts.calls}
     tracked = {call.order_id for call in newest.values() if call.name == TRACK and not call.error}
-    return [_words(call, question, tracked) for call in newest.values()]
+    told = [c for c in newest.values() if c.name != FIND or c.order_id not in tracked]
+    return [_words(call, question) for call in told]
 
 
-def _words(call: Called, question: str, tracked: set[str | None]) -> str:
+def _words(call: Called, question: str) -> str:
     if call.name in EFFECT_TOOLS:
         return told(call)
     if call.name == "hand_off":

@@ -48,6 +48,28 @@ def test_code_that_looked_an_order_up_gets_it_in_words():
     assert "It was delivered on 2 November 2026." in reply.content
 
 
+def test_an_order_whose_parcel_was_found_is_told_by_its_parcel_alone():
+    talk, world = Talk(), World()
+    first = called("find_orders", {"order_id": "1045"})
+    second = called("track_parcel", {"order_id": "1045"})
+    second["tool_calls"][0]["id"] = "call_2"
+    found = json.dumps(world.run("find_orders", {"order_id": "1045"}))
+    parcel = json.dumps(world.run("track_parcel", {"order_id": "1045"}))
+    talk.task = [
+        {"role": "user", "content": "where is my order 1045?"},
+        first,
+        {"role": "tool", "tool_call_id": "call_1", "content": found},
+        second,
+        {"role": "tool", "tool_call_id": "call_2", "content": parcel},
+    ]
+    talk.world = World(offered=())
+
+    reply = talk.reply()
+
+    assert reply.content.startswith("The parcel for order 1045 is in transit")
+    assert "was placed on" not in reply.content
+
+
 def test_code_that_found_nothing_gets_the_same_sentence_for_any_order():
     error = {"error": "not_found", "message": "no"}
 
