@@ -4,6 +4,7 @@ import ipaddress
 import os
 import shutil
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.conf import settings
 from config.celery import app
 from script.lib.checks import CHROMIUM
 from tests.audit_flush import django_db_setup
+from tests.live import Product, running_product
 
 __all__ = ["django_db_setup"]
 
@@ -64,6 +66,13 @@ def _only_this_machine():
         patch.setattr(socket.socket, "connect", checked_connect)
         patch.setattr(socket.socket, "connect_ex", checked_connect_ex)
         yield
+
+
+@pytest.fixture(scope="session")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """The whole product, started once for the live and browser tests of this process."""
+    with running_product(tmp_path_factory.mktemp("product") / "data") as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
