@@ -192,12 +192,18 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Countersign",
+    "DESCRIPTION": (
+        "A shop's support agent that takes actions, and a person countersigns each one. Money is "
+        "in minor units beside its currency, times are RFC 3339 in UTC. Every error is a problem "
+        "document (RFC 9457); /docs/problems/ lists them. A new kind of event, state or problem "
+        "may be added at any time: treat one that you do not know as the general case of its kind."
+    ),
     "VERSION": "1",
-    "OAS_VERSION": "3.1.0",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
+    "OAS_VERSION": "3.1.1",
+    "SERVERS": [{"url": PUBLIC_URL}],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": ["agents.api.spec.close_requests"],
+    "COMPONENT_SPLIT_REQUEST": False,
 }
 
 LOGGING = {

@@ -3,10 +3,13 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from agents.api import docs
 from config.metrics import metrics
 
 urlpatterns = [
     path("v1/", include("agents.api.urls")),
+    path("docs/", docs.reading_page),
+    path("docs/problems/", docs.problem_page),
     path("metrics", metrics),
     path("console/admin/", admin.site.urls),
 ]

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from accounts.models import Role
 from agents import events
-from agents.api import access, problems, shapes
+from agents.api import access, problems, shapes, spec
 from agents.api.authentication import Principal
 from agents.api.base import ApiView
 from agents.api.bodies import check, read_object
@@ -21,6 +21,7 @@ from tools.operations import OperationStateError
 YES = frozenset({"yes", "approve"})
 
 
+@spec.decide(spec.TASK)
 class TaskDecisionView(ApiView):
     """The customer answers the customer's question, staff the one put to staff."""
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agents.api import representations as show
-from agents.api import shapes, stream
+from agents.api import shapes, spec, stream
 from agents.api.decisions import TaskDecisionView
 from agents.api.tasks import (
     TaskCancelView,
@@ -25,6 +25,7 @@ class _Run:
         return show.run_full(task)
 
 
+@spec.list_and_submit(spec.RUN)
 class RunListView(_Run, TaskListView):
     """The customer's runs, and the way to start one."""
 
@@ -32,22 +33,27 @@ class RunListView(_Run, TaskListView):
     message_field = "goal"
 
 
+@spec.look(spec.RUN)
 class RunView(_Run, TaskView):
     """One run."""
 
 
+@spec.follow(spec.RUN)
 class RunEventsView(_Run, TaskEventsView):
     """What happens to a run, as it happens."""
 
 
+@spec.say(spec.RUN)
 class RunMessagesView(_Run, TaskMessagesView):
     """Saying something more in the conversation of a run."""
 
 
+@spec.cancel(spec.RUN)
 class RunCancelView(_Run, TaskCancelView):
     """Stopping a run."""
 
 
+@spec.decide(spec.RUN)
 class RunDecisionView(TaskDecisionView):
     """Approving or rejecting the sealed action of a step."""
 

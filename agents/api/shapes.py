@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.core.validators import RegexValidator
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
 
@@ -11,9 +12,9 @@ from agents.services import MAX_MESSAGE
 MAX_ID = 2**53
 
 
+# Refuses unknown fields: a body that says more than it may is not half obeyed.
+# (A docstring here would be told as that of every shape.)
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields: a body that says more than it may is not half obeyed."""
-
     @override
     def to_internal_value(self, data: Any) -> Any:
         unknown = sorted(set(data) - set(self.fields))
@@ -52,6 +53,7 @@ class WordField(serializers.ChoiceField):
         return data
 
 
+@extend_schema_field({"oneOf": [{"type": "integer", "minimum": 1}, {"const": "new"}]})
 class TicketField(serializers.Field[Any, Any, Any, Any]):
     """A ticket's id, or "new"."""
 

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from accounts.models import Role
 from accounts.services import ensure_delegation
 from agents import services
-from agents.api import access, idempotency, paging, shapes, stream
+from agents.api import access, idempotency, paging, shapes, spec, stream
 from agents.api import representations as show
 from agents.api.base import ApiView
 from agents.api.bodies import check, read_object
@@ -87,6 +87,7 @@ class SubmittingView(ApiView):
         return response
 
 
+@spec.list_and_submit(spec.TASK)
 class TaskListView(SubmittingView):
     """The customer's tasks, and the way to start one."""
 
@@ -116,6 +117,7 @@ class TaskListView(SubmittingView):
         )
 
 
+@spec.look(spec.TASK)
 class TaskView(ApiView):
     """One task."""
 
@@ -128,6 +130,7 @@ class TaskView(ApiView):
         return JsonResponse(self.shown(access.get_task(self.principal, task_id)))
 
 
+@spec.follow(spec.TASK)
 class TaskEventsView(ApiView):
     """What happens to a task, as it happens."""
 
@@ -142,6 +145,7 @@ class TaskEventsView(ApiView):
         return stream.respond(self.principal, task, after=after, naming=self.naming)
 
 
+@spec.say(spec.TASK)
 class TaskMessagesView(SubmittingView):
     """Saying something more in the conversation of a task."""
 
@@ -152,6 +156,7 @@ class TaskMessagesView(SubmittingView):
         return self.submit(body, text=values["message"], ticket_id=task.ticket_id)
 
 
+@spec.cancel(spec.TASK)
 class TaskCancelView(ApiView):
     """Stopping a task. What is already being sent is not called back."""
 

@@ -3,7 +3,7 @@
 from django.http import HttpResponse, JsonResponse
 from rest_framework.request import Request
 
-from agents.api import access, paging
+from agents.api import access, paging, spec
 from agents.api import representations as show
 from agents.api.base import ApiView
 from agents.api.problems import BAD_PAGE, ProblemError
@@ -11,6 +11,7 @@ from agents.api.problems import BAD_PAGE, ProblemError
 MAX_MESSAGES = 200
 
 
+@spec.list_tickets()
 class TicketListView(ApiView):
     """The customer's conversations, newest first."""
 
@@ -23,6 +24,7 @@ class TicketListView(ApiView):
         )
 
 
+@spec.look_at_ticket()
 class TicketView(ApiView):
     """One conversation with its messages after a number, in their order."""
 

@@ -2,7 +2,7 @@
 
 from django.urls import path, register_converter
 
-from agents.api import decisions, runs, tasks, tickets
+from agents.api import decisions, docs, runs, tasks, tickets
 
 
 class IdConverter:
@@ -27,6 +27,7 @@ register_converter(IdConverter, "id")
 register_converter(StepConverter, "step")
 
 urlpatterns = [
+    path("openapi.json", docs.openapi),
     path("tasks", tasks.TaskListView.as_view()),
     path("tasks/<id:task_id>", tasks.TaskView.as_view()),
     path("tasks/<id:task_id>/events", tasks.TaskEventsView.as_view()),
