@@ -1,0 +1,384 @@
+"""The words by which a reply claims that something was done, by kind and by language.
+
+English carries the detail. The other languages are a best effort: their participles without a
+negation or a modal beside them count as a claim, so that no language is a free pass. In every
+pattern the group `v` marks the word that asserts; `implied` patterns promise the consequences of
+something done ("you will see $40 on your card") and are claims although they speak of the future.
+"""
+
+import re
+from dataclasses import dataclass
+
+REFUND, CANCEL, ADDRESS, CLOSE, EMAIL = (
+    "refund",
+    "cancel",
+    "change_address",
+    "close_ticket",
+    "email",
+)
+# "Done!", "your request has been processed": something was done, and no word says what.
+ANY = "change"
+
+KINDS = (REFUND, CANCEL, ADDRESS, CLOSE, EMAIL)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One way to claim one kind."""
+
+    kind: str
+    regex: re.Pattern[str]
+    is_implied: bool = False
+
+
+@dataclass(frozen=True)
+class Words:
+    """A language: its claims, and the words that take a claim back.
+
+    `marks` are frequent small words by which a sentence of this language is recognised.
+    """
+
+    claims: tuple[Pattern, ...]
+    marks: frozenset[str]
+    negations: frozenset[str]
+    modals: frozenset[str]
+    conditions: frozenset[str]
+    breaks: frozenset[str]
+
+
+def _patterns(kind: str, *regexes: str, is_implied: bool = False) -> tuple[Pattern, ...]:
+    return tuple(Pattern(kind, re.compile(regex), is_implied) for regex in regexes)
+
+
+def words_of(words: str) -> frozenset[str]:
+    """The set of words in a text."""
+    return frozenset(words.split())
+
+
+# --- English ----------------------------------------------------------------------------------
+
+_GAP = r"(?:(?:[^.?!\n]|\.(?=\d)){0,70}?)"  # within a sentence
+_NEAR = r"(?:(?:[^.?!,;:\n]|[.,](?=\d)){0,45}?)"  # within a clause
+_SUM = r"(?:[$€£¥]\s?\d[\d.,]*|\d[\d.,]*\s?(?:dollars?|euros?|pounds?|usd|eur|gbp|[$€£]))"
+_CARD = r"(?:card|account|bank|payment method|paypal|wallet)"
+
+_ENDED = (
+    r"(?P<v>processed|issued|completed?|done|finali[sz]ed|finished|sent|made|granted|given|"
+    r"initiated|started|triggered|confirmed|approved|authori[sz]ed|arranged|executed|successful|"
+    r"through|gone through|put through|on (?:its|the|their) way|under ?way|in progress|applied|"
+    r"credited|placed|released|registered|booked|cleared|set up|in place|posted|taken care of|"
+    r"sorted(?: out)?|all set|good to go|submitted|scheduled|carried out|performed|effected|"
+    r"fulfilled|settled|paid(?: out)?|returned|transferred)\b"
+)
+_ADVERBS = r"(?: (?:now|just|already|all|been|being|both|then|since|indeed|also|gone|\w+ly))*"
+_AUX = r"(?:\b(?:is|are|was|were|has|have|had|got|been|being|be)|'s|'re|'ve|n't)"
+
+
+def _done(noun: str) -> tuple[str, ...]:
+    """A noun and what became of it: "the refund has now been issued", "Refund issued", ..."""
+    return (
+        rf"{noun}{_GAP}{_AUX}{_ADVERBS} {_ENDED}",
+        rf"{noun}(?: (?:of|for|to|on|over) [^.?!\n]{{0,40}}?)?\s?[:,\u2013\u2014-]?{_ADVERBS} {_ENDED}",
+        rf"{noun}{_GAP}\b(?P<v>succeeded|went through|came through|cleared|worked)\b",
+    )
+
+
+_DID = (
+    r"\b(?P<v>processed|issued|completed|finali[sz]ed|finished|sent|made|granted|gave|given|"
+    r"initiated|started|triggered|confirmed|approved|authori[sz]ed|arranged|executed|put through|"
+    r"went ahead with|gone ahead with|applied|placed|released|registered|booked|set up|posted|"
+    r"done|did|took care of|taken care of|sorted(?: out)?|submitted|scheduled|carried out|"
+    r"performed|effected|fulfilled|settled|accepted|secured|got|gotten|entered|logged|recorded)\b"
+)
+_BACK = (
+    r"(?P<v>back|returned|credited|on (?:its|the|their) way|paid(?: back| out)?|sent(?: back)?|"
+    r"transferred|released|reversed|reimbursed|repaid|going (?:back )?to|heading (?:back )?to|"
+    r"headed (?:back )?to|coming back|reinstated|restored)\b"
+)
+_REFUND_NOUN = r"\b(?:refund|reimbursement|repayment|chargeback|money[- ]back)s?\b"
+_MONEY = rf"(?:\b(?:money|amount|payment|funds|full price|purchase price|balance)\b|{_SUM})"
+_BE = r"(?:\b(?:is|are|was|were|has|have|had|been|being|got)\b|'s\b|'ve\b|'re\b)"
+
+_CHANGED = (
+    r"(?P<v>changed|updated|corrected|replaced|switched|amended|modified|edited|fixed|saved|"
+    r"swapped|adjusted|redirected|re-?routed|revised|altered|set|moved|entered|recorded|"
+    r"overwritten|put|added)\b"
+)
+_ADDRESS_NOUN = (
+    r"\b(?:address(?:es)?|destination|recipient|(?:delivery|shipping) "
+    r"(?:details|info|information|location|name))\b"
+)
+_TICKET = r"\b(?:ticket|case|conversation|chat|request|inquiry|enquiry|query|thread)\b"
+_MAIL = r"\b(?:e-?mails?|confirmation|receipt|inbox|written summary)\b"
+
+_ENGLISH = (
+    *_patterns(
+        REFUND,
+        r"\b(?P<v>refunded|reimbursed|repaid|re-?credited)\b",
+        *_done(_REFUND_NOUN),
+        _DID + _NEAR + _REFUND_NOUN,
+        _MONEY + _NEAR + _BE + _NEAR + r"\b" + _BACK,
+        r"\b(?P<v>returned|sent|paid|put|transferred|credited|gave|given|got|released|reversed|"
+        rf"moved|wired)\b{_NEAR}{_MONEY}{_NEAR}\b(?:back|to (?:you|your|the))\b",
+        rf"\b(?P<v>credited|reversed|returned)\b{_NEAR}{_MONEY}",
+        rf"\b(?P<v>credited|paid back|reversed)\b{_NEAR}\b(?:you|your|{_CARD})\b",
+        rf"\b(?:charge|payment)\b{_NEAR}{_BE}{_NEAR}\b(?P<v>reversed|voided|undone|cancell?ed)\b",
+        rf"{_BE}{_NEAR}\b(?P<v>paid back|given back)\b",
+        r"\b(?P<v>made good|made you whole)\b",
+        r"\b(?P<v>you(?:'ve| have) (?:got|received|gotten)) (?:a|your|the) (?:full |partial )?refund",
+    ),
+    *_patterns(
+        REFUND,
+        r"\b(?P<v>you(?:'ll|'re going to| will| should| can)? (?:now )?(?:soon |shortly )?"
+        rf"(?:see|receive|get|have|find|expect|be seeing|be getting))\b{_NEAR}"
+        rf"(?:{_REFUND_NOUN}|\bmoney\b|\bfunds\b|\bcredit\b|{_SUM})",
+        rf"(?:{_REFUND_NOUN}|{_MONEY}){_NEAR}(?P<v>(?:\bwill|\bshould|'ll)(?: now| soon| then)? "
+        r"(?:arrive|appear|show|be (?:back|in|on|with|available|visible)|reach|land|hit|take))\b",
+        rf"\b(?P<v>expect)\b (?:the|your|a) (?:{_REFUND_NOUN}|money|funds|{_SUM})",
+        rf"{_SUM}{_NEAR}\b(?P<v>(?:is|are) (?:back|yours again))\b",
+        is_implied=True,
+    ),
+    *_patterns(
+        CANCEL,
+        r"\b(?P<v>cancell?ed)\b",
+        *_done(r"\bcancell?ations?\b"),
+        _DID + _NEAR + r"\bcancell?ation\b",
+        r"\b(?P<v>stopped|halted|called off|voided|annulled|withdrawn|withdrew|pulled|scrapped|"
+        rf"revoked|undone|undid|rescinded){_NEAR}\b(?:order|shipment|purchase)\b",
+        r"\b(?:order|shipment|purchase)\b" + _NEAR + _BE + _NEAR + r"\b(?P<v>stopped|halted|"
+        r"called off|voided|annulled|withdrawn|pulled|scrapped|revoked|rescinded|undone)\b",
+    ),
+    *_patterns(
+        CANCEL,
+        r"\b(?:order|it)\b" + _NEAR + r"\b(?P<v>will nolonger|is nolonger going to|won't now)"
+        r" (?:be )?(?:ship|sent|go out|deliver)",
+        is_implied=True,
+    ),
+    *_patterns(
+        ADDRESS,
+        r"\b" + _CHANGED + _NEAR + _ADDRESS_NOUN,
+        _ADDRESS_NOUN + _NEAR + _BE + _NEAR + r"\b" + _CHANGED,
+        *_done(_ADDRESS_NOUN + r" (?:change|update|correction|changes)\b"),
+        *_done(
+            r"\b(?:change|update|correction) (?:of|to) (?:the |your )?(?:new )?" + _ADDRESS_NOUN
+        ),
+        _DID + _NEAR + _ADDRESS_NOUN + r" (?:change|update|correction)",
+        _DID + _NEAR + r"\b(?:change|update|correction) (?:of|to) (?:the |your )?" + _ADDRESS_NOUN,
+        r"\b(?P<v>redirected|re-?routed|re-?addressed)\b",
+        _ADDRESS_NOUN + _NEAR + r"\b(?:is|reads|shows|says)(?P<v> now)\b",
+        _ADDRESS_NOUN + _NEAR + r"\b(?P<v>now (?:is|reads|shows|says))\b",
+        r"\bnew "
+        + _ADDRESS_NOUN
+        + _NEAR
+        + _BE
+        + _NEAR
+        + r"\b(?P<v>in place|on file|saved|active)\b",
+    ),
+    *_patterns(
+        ADDRESS,
+        r"\b(?P<v>(?:will|'ll|is|'s|are|has been) now (?:be )?(?:going|go|shipp?(?:ing|ed)?|"
+        r"deliver(?:ed|ing)?|sent|headed|heading|set to (?:go|ship)|addressed))\b"
+        + _NEAR
+        + r"\bto\b",
+        r"\b(?P<v>now (?:going|goes|ships|shipping|heading|headed|addressed)) to\b",
+        is_implied=True,
+    ),
+    *_patterns(
+        CLOSE,
+        r"\b(?P<v>closed|archived|wrapped up)\b" + _NEAR + _TICKET,
+        _TICKET + _NEAR + r"\b(?P<v>closed|archived|wrapped up)\b",
+        r"\b(?P<v>marked)\b" + _NEAR + r"\b(?:closed|resolved|solved|done|complete|completed)\b",
+        r"\b(?P<v>resolved|solved|completed)\b" + _NEAR + r"\b(?:ticket|case)\b",
+        r"\b(?:ticket|case)\b" + _NEAR + _BE + _NEAR + r"\b(?P<v>resolved|solved|completed)\b",
+    ),
+    *_patterns(
+        EMAIL,
+        r"\b(?P<v>e-?mailed)\b",
+        r"\b(?P<v>sent|dispatched|forwarded|mailed|dropped)\b(?: \S+){0,5}? ?" + _MAIL,
+        _MAIL + _NEAR + r"\b(?P<v>sent|dispatched|on (?:its|the) way|delivered|gone out|"
+        r"went out|mailed)\b",
+        _MAIL + _NEAR + r"\b(?:is|are|'s)\b(?P<v> (?:now )?(?:in your inbox|out))\b",
+    ),
+    *_patterns(
+        EMAIL,
+        r"\b(?P<v>you(?:'ll|'re going to| will| should)(?: now| soon| shortly| also)? "
+        r"(?:receive|get|find|have|see))\b(?: \S+){0,4}? ?\b(?:e-?mail|confirmation|inbox)\b",
+        r"\be-?mail\b" + _NEAR + r"\b(?P<v>will (?:arrive|follow|reach|be with))\b",
+        is_implied=True,
+    ),
+    *_patterns(
+        ANY,
+        r"^(?:and |so |ok,? |okay,? |great,? |perfect,? |alright,? |yes,? )?"
+        r"(?:all |that's |it's |this is |it is |that is |everything is |everything's |you're |you are )?"
+        r"(?:all |now )?(?P<v>done|all set|sorted(?: out)?|taken care of|complete|completed)"
+        r"(?: for you)?\W*$",
+        r"\b(?:request|change|changes|update)\b (?:has |have |is |was |were )(?:now |already |just )?"
+        r"(?:been )?(?:successfully )?(?P<v>processed|completed|fulfilled|made|carried out|done|"
+        r"granted|applied|executed)\b",
+        r"\bi(?:'ve| have)? (?:just |already |now |gone ahead and |went ahead and )*"
+        r"(?P<v>done|did|made|completed|processed|taken care of|took care of|sorted|handled|"
+        r"fixed|executed|fulfilled) (?:it|that|this|the change|the changes|your request|"
+        r"everything|what you asked)\b",
+    ),
+)
+
+ENGLISH = Words(
+    claims=_ENGLISH,
+    marks=frozenset(),
+    negations=words_of(
+        "not never no nothing none nobody neither nor cannot without unable failed failing fails "
+        "declined refused hardly impossible unsuccessful unless instead"
+    ),
+    modals=words_of("can could may might would will shall must ought should"),
+    conditions=words_of("if once when whenever after until till before unless whether assuming"),
+    breaks=words_of("but so because although though however therefore thus"),
+)
+# What may stand between a modal and the verb that it governs: "can then be refunded".
+ENGLISH_ASIDE = words_of(
+    "be been being have has get to also then now only still soon first automatically gladly always "
+    "probably partially partly fully it you either usually normally of course happily"
+)
+WISHES = words_of(
+    "want wants wanted like likes wish wishes prefer hope hoped ask asked asking request requested "
+    "propose proposed offer offered waiting awaiting pending trying try plan intend let"
+)
+
+# --- Others -----------------------------------------------------------------------------------
+
+
+def _foreign(
+    *,
+    marks: str,
+    refund: str,
+    cancel: str,
+    address: tuple[str, str],
+    ticket: tuple[str, str],
+    mail: tuple[str, str],
+    negations: str,
+    modals: str,
+    conditions: str,
+    breaks: str,
+) -> Words:
+    """A language by its participles: of refunding, of cancelling, and pairs of noun and verb."""
+
+    def pair(kind: str, noun: str, verb: str) -> tuple[Pattern, ...]:
+        return _patterns(
+            kind,
+            rf"\b(?:{noun})\b{_GAP}\b(?P<v>{verb})\b",
+            rf"\b(?P<v>{verb})\b{_GAP}\b(?:{noun})\b",
+        )
+
+    return Words(
+        claims=(
+            *_patterns(REFUND, rf"\b(?P<v>{refund})\b"),
+            *_patterns(CANCEL, rf"\b(?P<v>{cancel})\b"),
+            *pair(ADDRESS, *address),
+            *pair(CLOSE, *ticket),
+            *pair(EMAIL, *mail),
+        ),
+        marks=words_of(marks),
+        negations=words_of(negations),
+        modals=words_of(modals),
+        conditions=words_of(conditions),
+        breaks=words_of(breaks),
+    )
+
+
+GERMAN = _foreign(
+    marks="der die das den dem ist sind wurde wurden ich habe haben hat ihre ihr ihren ihnen und für wir sie die zu auf",
+    refund=r"(?:zurück|rück)?erstattet\w*|zurück(?:gezahlt|überwiesen|gebucht)\w*|gutgeschrieben\w*|"
+    r"rückerstattung (?:ist|wurde) (?:veranlasst|ausgeführt|erfolgt|abgeschlossen|unterwegs)|"
+    r"geld ist (?:bereits |schon )?unterwegs",
+    cancel=r"storniert\w*|annulliert\w*|stornierung (?:ist|wurde) (?:erfolgt|abgeschlossen|bestätigt)",
+    address=(r"\w*(?:adresse|anschrift)", r"geändert|aktualisiert|angepasst|korrigiert|hinterlegt"),
+    ticket=(r"ticket|fall|anfrage|vorgang|anliegen", r"geschlossen|abgeschlossen"),
+    mail=(r"e-?mail|mail|bestätigung", r"gesendet|geschickt|verschickt|versendet|versandt"),
+    negations="nicht nie niemals kein keine keinen keiner keinem ohne weder nichts",
+    modals="kann können könnte könnten möchte möchten möchtest soll sollen sollte würde würden muss "
+    "müssen darf dürfen werde werden wollen will willst",
+    conditions="wenn sobald falls ob bevor nachdem bis",
+    breaks="aber sondern denn weil daher deshalb",
+)
+SPANISH = _foreign(
+    marks="el la los las su tu es ha he hemos han sido una un para por que se con fue le del al ya y",
+    refund=r"reembolsad[oa]s?|reembols(?:é|ó|amos|aron)|reintegrad[oa]s?|reintegr(?:é|ó|amos)|"
+    r"devuelto (?:el|su|tu|los|\$)[^.?!\n]{0,20}(?:dinero|importe|\d)|devolví|devolvimos|"
+    r"abonad[oa]s?|reembolso [^.?!\n]{0,40}(?:procesado|realizado|emitido|completado|en camino|hecho)|"
+    r"dinero (?:ya )?(?:está|va) (?:de vuelta|en camino)",
+    cancel=r"cancelad[oa]s?|cancel(?:é|ó|amos|aron)|anulad[oa]s?|anul(?:é|ó|amos|aron)",
+    address=(
+        r"direcci[oó]n(?:es)?|domicilio",
+        (
+            r"cambiad[oa]s?|cambi(?:é|ó|amos)|actualizad[oa]s?|actualic(?:é|emos)|actualiz(?:ó|amos)|"
+            r"modificad[oa]s?|modifi(?:qué|có|camos)|corregid[oa]s?|corregí"
+        ),
+    ),
+    ticket=(
+        r"ticket|tique|caso|solicitud|consulta",
+        r"cerrad[oa]s?|cerr(?:é|ó|amos)|resuelt[oa]s?",
+    ),
+    mail=(
+        r"correo|e-?mail|confirmación|mensaje",
+        r"enviad[oa]s?|envi(?:é|ó|amos|aron)|mandad[oa]s?",
+    ),
+    negations="no nunca ningún ninguna ninguno sin tampoco jamás nada",
+    modals="puede puedo pueden puedes podría podrían podemos quiere quieres quisiera será serán sería "
+    "serían debe deben va voy ser",
+    conditions="si cuando una vez antes después hasta",
+    breaks="pero sino porque aunque así",
+)
+FRENCH = _foreign(
+    marks="le la les votre vos vous est a été je j'ai nous avons et pour un une du des au l'adresse ce",
+    refund=r"remboursée?s?|recréditée?s?|créditée?s?|reversée?s?|remboursement [^.?!\n]{0,40}"
+    r"(?:effectué|traité|émis|validé|en cours|en route|envoyé)|argent est (?:déjà )?en route",
+    cancel=r"annulée?s?|résiliée?s?|annulation [^.?!\n]{0,30}(?:effectuée|confirmée|validée)",
+    address=(r"adresses?", r"modifiée?s?|changée?s?|mise? à jour|corrigée?s?|actualisée?s?"),
+    ticket=(r"ticket|dossier|demande|cas", r"clôturée?s?|fermée?s?|clos|résolue?s?"),
+    mail=(r"e-?mail|courriel|mail|confirmation|message", r"envoyée?s?|expédiée?s?|transmise?s?"),
+    negations="pas jamais aucun aucune sans rien ni",
+    modals="peut peux peuvent pourrait pourrais pouvons pourra sera seront serait voulez souhaitez "
+    "voudriez veux doit doivent être vais va",
+    conditions="si lorsque quand une fois avant après dès jusqu'à",
+    breaks="mais car donc parce cependant",
+)
+ITALIAN = _foreign(
+    marks="il lo la è ho abbiamo stato stata suo tuo sua tua che per di del una un le gli ha",
+    refund=r"rimborsat[oaie]|riaccreditat[oaie]|accreditat[oaie]",
+    cancel=r"annullat[oaie]|cancellat[oaie]",
+    address=(r"indirizz[oi]", r"cambiat[oa]|aggiornat[oa]|modificat[oa]|corrett[oa]"),
+    ticket=(r"ticket|caso|richiesta", r"chius[oa]|risolt[oa]"),
+    mail=(r"e-?mail|mail|conferma|messaggio", r"inviat[oaie]|mandat[oaie]|spedit[oaie]"),
+    negations="non mai nessun nessuna senza niente nulla né",
+    modals="può posso possono potrebbe potremmo possiamo vuole vuoi desidera sarà saranno sarebbe deve essere",
+    conditions="se quando una volta prima dopo appena",
+    breaks="ma perché però quindi",
+)
+PORTUGUESE = _foreign(
+    marks="o a os as seu sua foi eu você que para com do da um uma já está no na ao",
+    refund=r"reembolsad[oa]s?|reembolsei|reembolsamos|reembolsou|estornad[oa]s?|estornei|devolvid[oa]s?",
+    cancel=r"cancelad[oa]s?|cancelei|cancelou|cancelamos|anulad[oa]s?",
+    address=(
+        r"endereços?|morada",
+        r"alterad[oa]s?|alterei|alterou|alteramos|atualizad[oa]s?|atualizei|atualizamos|mudei|mudad[oa]",
+    ),
+    ticket=(r"ticket|chamado|caso|pedido", r"fechad[oa]|fechei|encerrad[oa]|encerrei|resolvid[oa]"),
+    mail=(r"e-?mail|confirmação|mensagem", r"enviad[oa]s?|enviei|enviamos|enviou"),
+    negations="não nunca nenhum nenhuma sem nada nem",
+    modals="pode posso podem poderia podemos quer gostaria será serão seria deve ser vou vai",
+    conditions="se quando uma vez antes depois assim",
+    breaks="mas porque porém então",
+)
+DUTCH = _foreign(
+    marks="de het een is ik heb hebben we uw je en voor werd van zijn op aan",
+    refund=r"terugbetaald|teruggestort|vergoed|gecrediteerd|terugbetaling is (?:verwerkt|gedaan|onderweg)",
+    cancel=r"geannuleerd\w*",
+    address=(r"\w*adres", r"gewijzigd|aangepast|bijgewerkt|veranderd|gecorrigeerd"),
+    ticket=(r"ticket|zaak|verzoek|aanvraag", r"gesloten|afgesloten|opgelost"),
+    mail=(r"e-?mail|mail|bevestiging", r"verzonden|gestuurd|verstuurd"),
+    negations="niet nooit geen zonder noch niets",
+    modals="kan kunnen kunt zou zouden wil wilt moet moeten mag zal zullen worden",
+    conditions="als zodra wanneer indien of voordat nadat tot",
+    breaks="maar want dus omdat",
+)
+
+FOREIGN = (GERMAN, SPANISH, FRENCH, ITALIAN, PORTUGUESE, DUTCH)
