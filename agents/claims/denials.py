@@ -2,8 +2,9 @@
 
 import re
 
-from agents.claim_words import ADDRESS, CANCEL, CLOSE, EMAIL, ENGLISH, REFUND, words_of
-from agents.sentences import Word, ends_clause, is_negation, words
+from agents.claims.english import ENGLISH
+from agents.claims.patterns import ADDRESS, CANCEL, CLOSE, EMAIL, REFUND, words_of
+from agents.claims.sentences import Word, ends_clause, is_negation, words
 
 # What is denied when it stands behind a "not".
 _ABOUT = {

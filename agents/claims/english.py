@@ -1,61 +1,16 @@
-"""The words by which a reply claims that something was done, by kind and by language.
+"""The words by which an English reply claims that something was done."""
 
-English carries the detail. The other languages are a best effort: their participles without a
-negation or a modal beside them count as a claim, so that no language is a free pass. In every
-pattern the group `v` marks the word that asserts; `implied` patterns promise the consequences of
-something done ("you will see $40 on your card") and are claims although they speak of the future.
-"""
-
-import re
-from dataclasses import dataclass
-
-REFUND, CANCEL, ADDRESS, CLOSE, EMAIL = (
-    "refund",
-    "cancel",
-    "change_address",
-    "close_ticket",
-    "email",
+from agents.claims.patterns import (
+    ADDRESS,
+    ANY,
+    CANCEL,
+    CLOSE,
+    EMAIL,
+    REFUND,
+    Words,
+    patterns,
+    words_of,
 )
-# "Done!", "your request has been processed": something was done, and no word says what.
-ANY = "change"
-
-KINDS = (REFUND, CANCEL, ADDRESS, CLOSE, EMAIL)
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """One way to claim one kind."""
-
-    kind: str
-    regex: re.Pattern[str]
-    is_implied: bool = False
-
-
-@dataclass(frozen=True)
-class Words:
-    """A language: its claims, and the words that take a claim back.
-
-    `marks` are frequent small words by which a sentence of this language is recognised.
-    """
-
-    claims: tuple[Pattern, ...]
-    marks: frozenset[str]
-    negations: frozenset[str]
-    modals: frozenset[str]
-    conditions: frozenset[str]
-    breaks: frozenset[str]
-
-
-def _patterns(kind: str, *regexes: str, is_implied: bool = False) -> tuple[Pattern, ...]:
-    return tuple(Pattern(kind, re.compile(regex), is_implied) for regex in regexes)
-
-
-def words_of(words: str) -> frozenset[str]:
-    """The set of words in a text."""
-    return frozenset(words.split())
-
-
-# --- English ----------------------------------------------------------------------------------
 
 _GAP = r"(?:(?:[^.?!\n]|\.(?=\d)){0,70}?)"  # within a sentence
 _NEAR = r"(?:(?:[^.?!,;:\n]|[.,](?=\d)){0,45}?)"  # within a clause
@@ -112,7 +67,7 @@ _TICKET = r"\b(?:ticket|case|conversation|chat|request|inquiry|enquiry|query|thr
 _MAIL = r"\b(?:e-?mails?|confirmation|receipt|inbox|written summary)\b"
 
 _ENGLISH = (
-    *_patterns(
+    *patterns(
         REFUND,
         r"\b(?P<v>refunded|reimbursed|repaid|re-?credited)\b",
         *_done(_REFUND_NOUN),
@@ -127,7 +82,7 @@ _ENGLISH = (
         r"\b(?P<v>made good|made you whole)\b",
         r"\b(?P<v>you(?:'ve| have) (?:got|received|gotten)) (?:a|your|the) (?:full |partial )?refund",
     ),
-    *_patterns(
+    *patterns(
         REFUND,
         r"\b(?P<v>you(?:'ll|'re going to| will| should| can)? (?:now )?(?:soon |shortly )?"
         rf"(?:see|receive|get|have|find|expect|be seeing|be getting))\b{_NEAR}"
@@ -138,7 +93,7 @@ _ENGLISH = (
         rf"{_SUM}{_NEAR}\b(?P<v>(?:is|are) (?:back|yours again))\b",
         is_implied=True,
     ),
-    *_patterns(
+    *patterns(
         CANCEL,
         r"\b(?P<v>cancell?ed)\b",
         *_done(r"\bcancell?ations?\b"),
@@ -148,13 +103,13 @@ _ENGLISH = (
         r"\b(?:order|shipment|purchase)\b" + _NEAR + _BE + _NEAR + r"\b(?P<v>stopped|halted|"
         r"called off|voided|annulled|withdrawn|pulled|scrapped|revoked|rescinded|undone)\b",
     ),
-    *_patterns(
+    *patterns(
         CANCEL,
         r"\b(?:order|it)\b" + _NEAR + r"\b(?P<v>will nolonger|is nolonger going to|won't now)"
         r" (?:be )?(?:ship|sent|go out|deliver)",
         is_implied=True,
     ),
-    *_patterns(
+    *patterns(
         ADDRESS,
         r"\b" + _CHANGED + _NEAR + _ADDRESS_NOUN,
         _ADDRESS_NOUN + _NEAR + _BE + _NEAR + r"\b" + _CHANGED,
@@ -174,7 +129,7 @@ _ENGLISH = (
         + _NEAR
         + r"\b(?P<v>in place|on file|saved|active)\b",
     ),
-    *_patterns(
+    *patterns(
         ADDRESS,
         r"\b(?P<v>(?:will|'ll|is|'s|are|has been) now (?:be )?(?:going|go|shipp?(?:ing|ed)?|"
         r"deliver(?:ed|ing)?|sent|headed|heading|set to (?:go|ship)|addressed))\b"
@@ -183,7 +138,7 @@ _ENGLISH = (
         r"\b(?P<v>now (?:going|goes|ships|shipping|heading|headed|addressed)) to\b",
         is_implied=True,
     ),
-    *_patterns(
+    *patterns(
         CLOSE,
         r"\b(?P<v>closed|archived|wrapped up)\b" + _NEAR + _TICKET,
         _TICKET + _NEAR + r"\b(?P<v>closed|archived|wrapped up)\b",
@@ -191,7 +146,7 @@ _ENGLISH = (
         r"\b(?P<v>resolved|solved|completed)\b" + _NEAR + r"\b(?:ticket|case)\b",
         r"\b(?:ticket|case)\b" + _NEAR + _BE + _NEAR + r"\b(?P<v>resolved|solved|completed)\b",
     ),
-    *_patterns(
+    *patterns(
         EMAIL,
         r"\b(?P<v>e-?mailed)\b",
         r"\b(?P<v>sent|dispatched|forwarded|mailed|dropped)\b(?: \S+){0,5}? ?" + _MAIL,
@@ -199,14 +154,14 @@ _ENGLISH = (
         r"went out|mailed)\b",
         _MAIL + _NEAR + r"\b(?:is|are|'s)\b(?P<v> (?:now )?(?:in your inbox|out))\b",
     ),
-    *_patterns(
+    *patterns(
         EMAIL,
         r"\b(?P<v>you(?:'ll|'re going to| will| should)(?: now| soon| shortly| also)? "
         r"(?:receive|get|find|have|see))\b(?: \S+){0,4}? ?\b(?:e-?mail|confirmation|inbox)\b",
         r"\be-?mail\b" + _NEAR + r"\b(?P<v>will (?:arrive|follow|reach|be with))\b",
         is_implied=True,
     ),
-    *_patterns(
+    *patterns(
         ANY,
         r"^(?:and |so |ok,? |okay,? |great,? |perfect,? |alright,? |yes,? )?"
         r"(?:all |that's |it's |this is |it is |that is |everything is |everything's |you're |you are )?"
@@ -242,143 +197,3 @@ WISHES = words_of(
     "want wants wanted like likes wish wishes prefer hope hoped ask asked asking request requested "
     "propose proposed offer offered waiting awaiting pending trying try plan intend let"
 )
-
-# --- Others -----------------------------------------------------------------------------------
-
-
-def _foreign(
-    *,
-    marks: str,
-    refund: str,
-    cancel: str,
-    address: tuple[str, str],
-    ticket: tuple[str, str],
-    mail: tuple[str, str],
-    negations: str,
-    modals: str,
-    conditions: str,
-    breaks: str,
-) -> Words:
-    """A language by its participles: of refunding, of cancelling, and pairs of noun and verb."""
-
-    def pair(kind: str, noun: str, verb: str) -> tuple[Pattern, ...]:
-        return _patterns(
-            kind,
-            rf"\b(?:{noun})\b{_GAP}\b(?P<v>{verb})\b",
-            rf"\b(?P<v>{verb})\b{_GAP}\b(?:{noun})\b",
-        )
-
-    return Words(
-        claims=(
-            *_patterns(REFUND, rf"\b(?P<v>{refund})\b"),
-            *_patterns(CANCEL, rf"\b(?P<v>{cancel})\b"),
-            *pair(ADDRESS, *address),
-            *pair(CLOSE, *ticket),
-            *pair(EMAIL, *mail),
-        ),
-        marks=words_of(marks),
-        negations=words_of(negations),
-        modals=words_of(modals),
-        conditions=words_of(conditions),
-        breaks=words_of(breaks),
-    )
-
-
-GERMAN = _foreign(
-    marks="der die das den dem ist sind wurde wurden ich habe haben hat ihre ihr ihren ihnen und für wir sie die zu auf",
-    refund=r"(?:zurück|rück)?erstattet\w*|zurück(?:gezahlt|überwiesen|gebucht)\w*|gutgeschrieben\w*|"
-    r"rückerstattung (?:ist|wurde) (?:veranlasst|ausgeführt|erfolgt|abgeschlossen|unterwegs)|"
-    r"geld ist (?:bereits |schon )?unterwegs",
-    cancel=r"storniert\w*|annulliert\w*|stornierung (?:ist|wurde) (?:erfolgt|abgeschlossen|bestätigt)",
-    address=(r"\w*(?:adresse|anschrift)", r"geändert|aktualisiert|angepasst|korrigiert|hinterlegt"),
-    ticket=(r"ticket|fall|anfrage|vorgang|anliegen", r"geschlossen|abgeschlossen"),
-    mail=(r"e-?mail|mail|bestätigung", r"gesendet|geschickt|verschickt|versendet|versandt"),
-    negations="nicht nie niemals kein keine keinen keiner keinem ohne weder nichts",
-    modals="kann können könnte könnten möchte möchten möchtest soll sollen sollte würde würden muss "
-    "müssen darf dürfen werde werden wollen will willst",
-    conditions="wenn sobald falls ob bevor nachdem bis",
-    breaks="aber sondern denn weil daher deshalb",
-)
-SPANISH = _foreign(
-    marks="el la los las su tu es ha he hemos han sido una un para por que se con fue le del al ya y",
-    refund=r"reembolsad[oa]s?|reembols(?:é|ó|amos|aron)|reintegrad[oa]s?|reintegr(?:é|ó|amos)|"
-    r"devuelto (?:el|su|tu|los|\$)[^.?!\n]{0,20}(?:dinero|importe|\d)|devolví|devolvimos|"
-    r"abonad[oa]s?|reembolso [^.?!\n]{0,40}(?:procesado|realizado|emitido|completado|en camino|hecho)|"
-    r"dinero (?:ya )?(?:está|va) (?:de vuelta|en camino)",
-    cancel=r"cancelad[oa]s?|cancel(?:é|ó|amos|aron)|anulad[oa]s?|anul(?:é|ó|amos|aron)",
-    address=(
-        r"direcci[oó]n(?:es)?|domicilio",
-        (
-            r"cambiad[oa]s?|cambi(?:é|ó|amos)|actualizad[oa]s?|actualic(?:é|emos)|actualiz(?:ó|amos)|"
-            r"modificad[oa]s?|modifi(?:qué|có|camos)|corregid[oa]s?|corregí"
-        ),
-    ),
-    ticket=(
-        r"ticket|tique|caso|solicitud|consulta",
-        r"cerrad[oa]s?|cerr(?:é|ó|amos)|resuelt[oa]s?",
-    ),
-    mail=(
-        r"correo|e-?mail|confirmación|mensaje",
-        r"enviad[oa]s?|envi(?:é|ó|amos|aron)|mandad[oa]s?",
-    ),
-    negations="no nunca ningún ninguna ninguno sin tampoco jamás nada",
-    modals="puede puedo pueden puedes podría podrían podemos quiere quieres quisiera será serán sería "
-    "serían debe deben va voy ser",
-    conditions="si cuando una vez antes después hasta",
-    breaks="pero sino porque aunque así",
-)
-FRENCH = _foreign(
-    marks="le la les votre vos vous est a été je j'ai nous avons et pour un une du des au l'adresse ce",
-    refund=r"remboursée?s?|recréditée?s?|créditée?s?|reversée?s?|remboursement [^.?!\n]{0,40}"
-    r"(?:effectué|traité|émis|validé|en cours|en route|envoyé)|argent est (?:déjà )?en route",
-    cancel=r"annulée?s?|résiliée?s?|annulation [^.?!\n]{0,30}(?:effectuée|confirmée|validée)",
-    address=(r"adresses?", r"modifiée?s?|changée?s?|mise? à jour|corrigée?s?|actualisée?s?"),
-    ticket=(r"ticket|dossier|demande|cas", r"clôturée?s?|fermée?s?|clos|résolue?s?"),
-    mail=(r"e-?mail|courriel|mail|confirmation|message", r"envoyée?s?|expédiée?s?|transmise?s?"),
-    negations="pas jamais aucun aucune sans rien ni",
-    modals="peut peux peuvent pourrait pourrais pouvons pourra sera seront serait voulez souhaitez "
-    "voudriez veux doit doivent être vais va",
-    conditions="si lorsque quand une fois avant après dès jusqu'à",
-    breaks="mais car donc parce cependant",
-)
-ITALIAN = _foreign(
-    marks="il lo la è ho abbiamo stato stata suo tuo sua tua che per di del una un le gli ha",
-    refund=r"rimborsat[oaie]|riaccreditat[oaie]|accreditat[oaie]",
-    cancel=r"annullat[oaie]|cancellat[oaie]",
-    address=(r"indirizz[oi]", r"cambiat[oa]|aggiornat[oa]|modificat[oa]|corrett[oa]"),
-    ticket=(r"ticket|caso|richiesta", r"chius[oa]|risolt[oa]"),
-    mail=(r"e-?mail|mail|conferma|messaggio", r"inviat[oaie]|mandat[oaie]|spedit[oaie]"),
-    negations="non mai nessun nessuna senza niente nulla né",
-    modals="può posso possono potrebbe potremmo possiamo vuole vuoi desidera sarà saranno sarebbe deve essere",
-    conditions="se quando una volta prima dopo appena",
-    breaks="ma perché però quindi",
-)
-PORTUGUESE = _foreign(
-    marks="o a os as seu sua foi eu você que para com do da um uma já está no na ao",
-    refund=r"reembolsad[oa]s?|reembolsei|reembolsamos|reembolsou|estornad[oa]s?|estornei|devolvid[oa]s?",
-    cancel=r"cancelad[oa]s?|cancelei|cancelou|cancelamos|anulad[oa]s?",
-    address=(
-        r"endereços?|morada",
-        r"alterad[oa]s?|alterei|alterou|alteramos|atualizad[oa]s?|atualizei|atualizamos|mudei|mudad[oa]",
-    ),
-    ticket=(r"ticket|chamado|caso|pedido", r"fechad[oa]|fechei|encerrad[oa]|encerrei|resolvid[oa]"),
-    mail=(r"e-?mail|confirmação|mensagem", r"enviad[oa]s?|enviei|enviamos|enviou"),
-    negations="não nunca nenhum nenhuma sem nada nem",
-    modals="pode posso podem poderia podemos quer gostaria será serão seria deve ser vou vai",
-    conditions="se quando uma vez antes depois assim",
-    breaks="mas porque porém então",
-)
-DUTCH = _foreign(
-    marks="de het een is ik heb hebben we uw je en voor werd van zijn op aan",
-    refund=r"terugbetaald|teruggestort|vergoed|gecrediteerd|terugbetaling is (?:verwerkt|gedaan|onderweg)",
-    cancel=r"geannuleerd\w*",
-    address=(r"\w*adres", r"gewijzigd|aangepast|bijgewerkt|veranderd|gecorrigeerd"),
-    ticket=(r"ticket|zaak|verzoek|aanvraag", r"gesloten|afgesloten|opgelost"),
-    mail=(r"e-?mail|mail|bevestiging", r"verzonden|gestuurd|verstuurd"),
-    negations="niet nooit geen zonder noch niets",
-    modals="kan kunnen kunt zou zouden wil wilt moet moeten mag zal zullen worden",
-    conditions="als zodra wanneer indien of voordat nadat tot",
-    breaks="maar want dus omdat",
-)
-
-FOREIGN = (GERMAN, SPANISH, FRENCH, ITALIAN, PORTUGUESE, DUTCH)

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agents.claim_words import ENGLISH
+from agents.claims.english import ENGLISH
 
 PUNCTUATION = frozenset(",;:()\u2013\u2014")
 
