@@ -1,5 +1,7 @@
 """Reads of approvals used in more than one place."""
 
+from uuid import UUID
+
 from django.db.models import QuerySet
 
 from accounts.models import Role
@@ -28,3 +30,11 @@ def get_of_step(*, task_id: int, step_n: int, role: str) -> Approval | None:
         .select_related("operation")
         .first()
     )
+
+
+def get_for_staff(*, public_id: UUID, shop_id: int | None) -> Approval | None:
+    """A question put to staff, if this shop's (None: any shop's)."""
+    approvals = Approval.objects.filter(public_id=public_id, role=Role.STAFF)
+    if shop_id is not None:
+        approvals = approvals.filter(operation__shop_id=shop_id)
+    return approvals.select_related("operation__customer__shop", "operation__shop").first()

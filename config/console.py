@@ -1,12 +1,82 @@
-"""The console's site: who may enter and what it is called."""
+"""The console's admin site, and what the frame of every console page shows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, resolve_url
+from django.urls import reverse
+from django.utils import timezone
+from typing_extensions import override
+
+from accounts.console import Right, has_right
+from accounts.models import User
+from approvals.selectors import list_open_for_staff
 
 
 class ConsoleSite(AdminSite):
-    """Django's admin site, as the staff console."""
+    """Django's admin site, for superusers, behind the console's own sign-in."""
 
     site_header = "Countersign"
     site_title = "Countersign console"
-    index_title = "Console"
+    index_title = "Administration"
+    site_url = "/console/"
     enable_nav_sidebar = False
+
+    @override
+    def has_permission(self, request: HttpRequest) -> bool:
+        user = request.user
+        return isinstance(user, User) and user.is_active and user.is_superuser
+
+    @override
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """There is one door to sign in by; whoever has come through it is told no here."""
+        if request.user.is_authenticated:
+            return redirect("console:queue")
+        return redirect(f"{resolve_url('console:login')}?next={reverse('admin:index')}")
+
+
+@dataclass(frozen=True)
+class MenuItem:
+    name: str
+    url: str
+    is_here: bool
+    count: int | None = None
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """A context processor: the menu and the zone of a console page, worked out when it is drawn."""
+    user = getattr(request, "user", None)
+    if not isinstance(user, User) or not request.path.startswith("/console/"):
+        return {}
+    return {
+        "console": {"menu": _menu_for(request, user), "zone": timezone.get_current_timezone_name()}
+    }
+
+
+def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
+    def menu() -> list[MenuItem]:
+        waiting = list_open_for_staff(shop_id=user.shop_id).count()
+        entries: list[tuple[str, str, Right, int | None]] = [
+            ("Approvals", "console:queue", Right.READ, waiting),
+        ]
+        items = [
+            MenuItem(name, reverse(route), _is_here(request, reverse(route)), count)
+            for name, route, needs, count in entries
+            if has_right(user, needs)
+        ]
+        if user.is_superuser:
+            items.append(MenuItem("Admin", reverse("admin:index"), is_here=False))
+        return items
+
+    return menu
+
+
+def _is_here(request: HttpRequest, url: str) -> bool:
+    if url == reverse("console:queue"):
+        return request.path == url or request.path.startswith(f"{url}approvals/")
+    return request.path.startswith(url)

@@ -12,6 +12,7 @@ urlpatterns = [
     path("docs/problems/", docs.problem_page),
     path("metrics", metrics),
     path("console/admin/", admin.site.urls),
+    path("console/", include("config.console_urls")),
 ]
 
 # /healthz/live, /healthz/ready and /version are answered by config.health before any of these.

@@ -1,0 +1,195 @@
+"""The console's approvals: the queue, the question, the decision."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import authenticate
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from accounts.console import Right, has_right, user_of
+from accounts.live import Live, live, nothing_new, wants_fragment
+from accounts.models import User
+from approvals import selectors, services, shown
+from approvals.forms import DecisionForm
+from approvals.models import Approval
+from tools.explain import list_verdicts
+from tools.facts import FactsNow, look_up
+from tools.operations import OperationStateError
+
+QUEUE_LIMIT = 100
+
+# Gives what a layer above knows of the conversation that a question came from.
+ConversationOf = Callable[[int], Any]
+
+
+def queue(request: HttpRequest) -> HttpResponse:
+    """What staff are asked now, oldest deadline first; asked again every two seconds."""
+    sights, count = shown.list_queue(user_of(request), limit=QUEUE_LIMIT)
+    context = {"sights": sights, "count": count, "more": count - len(sights)}
+    fragment = live(request, "console/approvals/rows.html", context, key=str(count))
+    if wants_fragment(request) and fragment.is_seen:
+        return nothing_new()
+    template = "live_queue" if wants_fragment(request) else "queue"
+    return render(request, f"console/approvals/{template}.html", {**context, "live": fragment})
+
+
+def question(
+    request: HttpRequest, public_id: uuid.UUID, *, conversation_of: ConversationOf
+) -> HttpResponse:
+    """One question: the sealed action, the order's facts now, the conversation, the verdicts."""
+    sight = shown.see(_find(request, public_id))
+    if wants_fragment(request):
+        return _state(request, sight)
+    return _page(request, sight, conversation_of)
+
+
+def decide(
+    request: HttpRequest, public_id: uuid.UUID, *, conversation_of: ConversationOf
+) -> HttpResponse:
+    """Take an approver's yes or no; whatever forbids it is answered with how things stand."""
+    user = user_of(request)
+    approval = _find(request, public_id)
+    refusal = _decide(request, user, approval)
+    sight = shown.see(_find(request, public_id))
+    if wants_fragment(request):
+        status = refusal.status if refusal else 200
+        return render(request, PANEL, _panel(request, sight, refusal), status=status)
+    if refusal is None:
+        return redirect("console:approval", public_id=public_id)
+    return _page(request, sight, conversation_of, refusal)
+
+
+PANEL = "console/approvals/decision.html"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a decision was not taken. `facts` when the order is not what was sealed any more."""
+
+    status: int
+    message: str
+    field: str = ""
+    facts: FactsNow | None = None
+
+
+MALFORMED = Refusal(422, "That is not a decision. Reload the page and choose again.")
+REASON_NEEDED = Refusal(422, "Say why, so that the customer can be told.", field="reason")
+WRONG_PASSWORD = Refusal(403, "That is not your password. Nothing was decided.", field="password")
+ORDER_CHANGED = "The order is not what it was when this was sealed. Nothing was decided."
+SUPERSEDED = Refusal(409, "This is no longer what would be done. Nothing was decided.")
+EXPIRED = Refusal(410, "The time to answer is over. Nothing was decided.")
+NOT_ALLOWED = Refusal(403, "You may not answer this question. Nothing was decided.")
+DECIDED = Refusal(409, "Somebody has decided already, so yours was not taken.")
+
+
+def _decide(request: HttpRequest, user: User, approval: Approval) -> Refusal | None:
+    form = DecisionForm(request.POST)
+    if not form.is_valid():
+        return MALFORMED
+    refusal = _before_a_yes(request, user, approval, form) if form.is_yes else None
+    if refusal is not None:
+        return refusal
+    try:
+        services.decide(
+            approval_id=approval.pk,
+            decider=services.by_staff(user),
+            is_yes=form.is_yes,
+            digest=form.cleaned_data["digest"],
+            decision_id=form.cleaned_data["decision_id"],
+            reason=form.cleaned_data["reason"],
+        )
+    except services.DecisionError as exc:
+        return _refused(exc)
+    except OperationStateError:
+        return SUPERSEDED
+    return None
+
+
+def _before_a_yes(
+    request: HttpRequest, user: User, approval: Approval, form: DecisionForm
+) -> Refusal | None:
+    """A yes about money needs the password again, and any yes the order as it was sealed.
+
+    A shop that cannot be asked forbids nothing here: everything is decided again before sending.
+    """
+    sight = shown.see(approval)
+    if sight.needs_password:
+        password = form.cleaned_data["password"]
+        if not password or authenticate(request, username=user.username, password=password) is None:
+            return WRONG_PASSWORD
+    if sight.is_open and sight.content:
+        facts = look_up(approval.operation.customer, sight.content)
+        if facts.has_changed:
+            return Refusal(409, ORDER_CHANGED, facts=facts)
+    return None
+
+
+def _refused(exc: services.DecisionError) -> Refusal:
+    match exc:
+        case services.ExpiredError():
+            return EXPIRED
+        case services.NotAllowedError():
+            return NOT_ALLOWED
+        case services.ReasonNeededError():
+            return REASON_NEEDED
+        case services.AlreadyDecidedError():
+            return DECIDED
+        case _:
+            return SUPERSEDED
+
+
+def _find(request: HttpRequest, public_id: uuid.UUID) -> Approval:
+    approval = selectors.get_for_staff(public_id=public_id, shop_id=user_of(request).shop_id)
+    if approval is None:
+        raise Http404
+    return approval
+
+
+def _page(
+    request: HttpRequest,
+    sight: shown.Sight,
+    conversation_of: ConversationOf,
+    refusal: Refusal | None = None,
+) -> HttpResponse:
+    operation = sight.operation
+    verdicts = list_verdicts(task_id=operation.task_id, step_n=operation.step_n)
+    facts = refusal.facts if refusal else None
+    if facts is None and sight.content:
+        facts = look_up(operation.customer, sight.content)
+    context = {
+        **_panel(request, sight, refusal),
+        "live": _live_state(request, sight),
+        "facts": facts,
+        "verdicts": verdicts,
+        "conversation": conversation_of(operation.ticket_id),
+    }
+    status = refusal.status if refusal else 200
+    return render(request, "console/approvals/question.html", context, status=status)
+
+
+def _state(request: HttpRequest, sight: shown.Sight) -> HttpResponse:
+    """What has become of it; with the panel when that is not what the page shows any more."""
+    fragment = _live_state(request, sight)
+    if fragment.is_seen:
+        return nothing_new()
+    context = {**_panel(request, sight, None), "live": fragment}
+    return render(request, "console/approvals/live_state.html", context)
+
+
+def _live_state(request: HttpRequest, sight: shown.Sight) -> Live:
+    here = reverse("console:approval", args=[sight.approval.public_id])
+    return live(request, "console/approvals/state.html", {"sight": sight}, key=sight.state, at=here)
+
+
+def _panel(request: HttpRequest, sight: shown.Sight, refusal: Refusal | None) -> dict[str, Any]:
+    may_decide = has_right(user_of(request), Right.DECIDE)
+    return {
+        "sight": sight,
+        "refusal": refusal,
+        "may_decide": may_decide and sight.is_open and sight.card is not None,
+        "decision_id": str(uuid.uuid4()),
+    }
