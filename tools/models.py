@@ -111,7 +111,13 @@ class Operation(models.Model):
             ),
             models.CheckConstraint(
                 name="operation_amount_valid",
-                condition=Q(amount__gte=1, amount__lte=MAX_AMOUNT, currency__regex=r"^[A-Z]{3}$")
+                # A CHECK that comes to NULL passes, so the amount's presence is asked for by name.
+                condition=Q(
+                    amount__isnull=False,
+                    amount__gte=1,
+                    amount__lte=MAX_AMOUNT,
+                    currency__regex=r"^[A-Z]{3}$",
+                )
                 | (Q(amount__isnull=True, currency="") & ~Q(kind=Kind.REFUND)),
             ),
             models.CheckConstraint(
