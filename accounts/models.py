@@ -103,6 +103,14 @@ class Shop(models.Model):
         default=500_000, help_text="Per task, in millionths of a US dollar."
     )
     max_active_seconds = models.PositiveIntegerField(default=300)
+    customer_day_max_tokens = models.PositiveBigIntegerField(default=400_000)
+    customer_day_max_cost = models.PositiveBigIntegerField(
+        default=2_000_000, help_text="Per customer and day, in millionths of a US dollar."
+    )
+    shop_day_max_tokens = models.PositiveBigIntegerField(default=1_000_000_000)
+    shop_day_max_cost = models.PositiveBigIntegerField(
+        default=500_000_000, help_text="Per day, in millionths of a US dollar."
+    )
     max_open_tasks_per_customer = models.PositiveIntegerField(default=3)
     tasks_per_minute_per_customer = models.PositiveIntegerField(default=20)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -145,6 +153,13 @@ class Shop(models.Model):
             models.CheckConstraint(
                 name="shop_caps_positive",
                 condition=Q(max_steps__gt=0) & Q(max_tokens__gt=0) & Q(max_cost__gt=0),
+            ),
+            models.CheckConstraint(
+                name="shop_day_caps_fit_bigint",
+                condition=Q(customer_day_max_tokens__lte=10**15)
+                & Q(customer_day_max_cost__lte=10**15)
+                & Q(shop_day_max_tokens__lte=10**15)
+                & Q(shop_day_max_cost__lte=10**15),
             ),
             models.CheckConstraint(
                 name="shop_admission_positive",

@@ -290,6 +290,8 @@ class Step(models.Model):
     cost = models.BigIntegerField(default=0)
     tokens_reserved = models.PositiveIntegerField(default=0)
     cost_reserved = models.BigIntegerField(default=0)
+    # The shop's day on which the reservation was made, and on whose rows it is settled.
+    budget_day = models.DateField(null=True)
     planned_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -319,6 +321,53 @@ class Step(models.Model):
     @override
     def __str__(self) -> str:
         return f"task-{self.task_id}-step-{self.n}"
+
+
+class DayBudget(models.Model):
+    """What a shop, or one customer of it, may spend on the model in one day of the shop's calendar.
+
+    Without a customer it is the whole shop's. A reservation is settled on the row it was made on,
+    so midnight refills nothing that is running.
+    """
+
+    shop = models.ForeignKey(Shop, on_delete=models.PROTECT, related_name="+")
+    customer = models.ForeignKey(Customer, null=True, on_delete=models.PROTECT, related_name="+")
+    day = models.DateField()
+    tokens_spent = models.BigIntegerField(default=0)
+    tokens_reserved = models.BigIntegerField(default=0)
+    max_tokens = models.BigIntegerField()
+    cost_spent = models.BigIntegerField(default=0)
+    cost_reserved = models.BigIntegerField(default=0)
+    max_cost = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="day_budget_one_row",
+                fields=["shop", "customer", "day"],
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                name="day_budget_tokens_within_cap",
+                condition=Q(
+                    tokens_reserved__gte=0,
+                    tokens_spent__gte=0,
+                    max_tokens__gte=F("tokens_spent") + F("tokens_reserved"),
+                ),
+            ),
+            models.CheckConstraint(
+                name="day_budget_cost_within_cap",
+                condition=Q(
+                    cost_reserved__gte=0,
+                    cost_spent__gte=0,
+                    max_cost__gte=F("cost_spent") + F("cost_reserved"),
+                ),
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.day} of {self.customer_id or 'the shop'}"
 
 
 class IdempotencyRecord(models.Model):

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 
 from agents import llm, prompts, transcript
+from agents.budgets import Amount
 from agents.models import Step, Task
 from agents.moves import LoggedStep
 from agents.transcript import Said, Setting
@@ -20,13 +21,12 @@ PHRASE_ONLY = "phrase_only"
 
 @dataclass(frozen=True)
 class Request:
-    """What a model call sends. `max_tokens` and `max_cost` are its worst case, for the budget."""
+    """What a model call sends, and its worst case for the budgets."""
 
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]]
     tool_choice: Literal["auto", "none"]
-    max_tokens: int
-    max_cost: int
+    worst: Amount
 
 
 def request_for(
@@ -52,9 +52,11 @@ def request_for(
         messages=built,
         tools=SCHEMAS,
         tool_choice="none" if is_phrasing else "auto",
-        max_tokens=prompt_tokens + settings.MODEL_MAX_OUTPUT,
-        max_cost=llm.cost(
-            llm.Usage(prompt=prompt_tokens, cached=0, completion=settings.MODEL_MAX_OUTPUT)
+        worst=Amount(
+            tokens=prompt_tokens + settings.MODEL_MAX_OUTPUT,
+            cost=llm.cost(
+                llm.Usage(prompt=prompt_tokens, cached=0, completion=settings.MODEL_MAX_OUTPUT)
+            ),
         ),
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from agents import budgets, dispatch, engine, events, llm, prompting, store, telling
+from agents.budgets import Amount
 from agents.models import Outcome, Step, StepKind, StepStatus, TaskStatus
 from agents.moves import CallModel, CallTool, HandOff, Move, Reply
 from agents.outcomes import (
@@ -31,6 +32,7 @@ from tools.reconcile import delay_before_next_look
 MAX_MODEL_TRIES = 6
 MAX_SHOP_TRIES = 5
 NOT_NOW_SECONDS = 15.0
+NOTHING = Amount(0, 0)
 
 
 def record(held: Claim, outcome: StepOutcome) -> None:
@@ -64,7 +66,7 @@ class Recording:
                 self._shop_away(outcome)
             case GiveUp():
                 # No call was made, so whatever was set aside for it is free again.
-                budgets.settle(self.step, tokens=0, cost=0)
+                budgets.settle(self.task, self.step, NOTHING)
                 self._finish_step({"error": outcome.reason}, error=outcome.reason)
                 self._hand_off(HandOff(outcome.reason))
         self._save()
@@ -74,16 +76,13 @@ class Recording:
     def _model_answered(self, reply: llm.ModelReply) -> None:
         usage = reply.usage
         if usage is None:
-            budgets.charge_unknown(self.step)
+            budgets.charge_unknown(self.task, self.step)
         else:
             self.step.tokens_in = usage.prompt
             self.step.tokens_cached = usage.cached
             self.step.tokens_out = usage.completion
-            budgets.settle(
-                self.step,
-                tokens=usage.prompt + usage.completion,
-                cost=llm.cost(usage),
-            )
+            spent = Amount(usage.prompt + usage.completion, llm.cost(usage))
+            budgets.settle(self.task, self.step, spent)
         self._finish_step(
             {
                 "text": reply.text,
@@ -105,9 +104,9 @@ class Recording:
 
     def _model_failed(self, failed: ModelFailed) -> None:
         if failed.may_be_charged:
-            budgets.charge_unknown(self.step)
+            budgets.charge_unknown(self.task, self.step)
         else:
-            budgets.settle(self.step, tokens=0, cost=0)
+            budgets.settle(self.task, self.step, NOTHING)
         if self.step.arguments == prompting.PHRASE_ONLY:
             self._finish_step({"text": "", "error": "model_unavailable"}, error=failed.kind)
             self._move_on()

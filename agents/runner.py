@@ -54,8 +54,8 @@ def caller_of(held: Claim) -> gateway.Caller:
 
 def _ask_model(held: Claim) -> StepOutcome:
     request = held.model_request
-    if request is None:
-        return GiveUp("budget_spent")
+    if request is None or held.spent_budget:
+        return GiveUp(f"{held.spent_budget}_budget_spent")
     leave_database()
     try:
         reply = llm.complete(

@@ -65,8 +65,9 @@ class Claim:
     messages: tuple[Said, ...]
     lease: Lease
     claimed_at: float
-    # For a model step: what to send, or None when the budget does not allow it.
+    # For a model step: what to send, and the budget that does not allow it, if one does not.
     model_request: prompting.Request | None = None
+    spent_budget: str = ""
 
     @property
     def request(self) -> str:
@@ -107,7 +108,7 @@ def _start(task: Task, claimed_at: float) -> Claim:
     if step.status == StepStatus.STARTED:
         # Its worker never recorded it: whatever it spent is unknown and stays charged.
         step.lost += 1
-        budgets.charge_unknown(step)
+        budgets.charge_unknown(task, step)
     if step.heard_seq is None and step.kind == StepKind.MODEL:
         step.heard_seq = task.ticket.last_seq
     if step.status != StepStatus.WAITING:  # going on after a wait is not another try
@@ -124,15 +125,19 @@ def _start(task: Task, claimed_at: float) -> Claim:
             "cost",
             "tokens_reserved",
             "cost_reserved",
+            "budget_day",
         ]
     )
     steps = tuple(logged(row) for row in rows[:-1])
     messages = tuple(said_in(task.ticket_id))
     request = None
+    spent_budget = ""
     if step.kind == StepKind.MODEL:
         request = prompting.request_for(task, step, steps=steps, messages=messages, now=now)
-        if not budgets.reserve(step, tokens=request.max_tokens, cost=request.max_cost):
-            request = None
+        try:
+            budgets.reserve(task, step, request.worst, now=now)
+        except budgets.ExhaustedError as exc:
+            spent_budget = exc.budget
     return Claim(
         task=task,
         step=step,
@@ -141,6 +146,7 @@ def _start(task: Task, claimed_at: float) -> Claim:
         lease=Lease(epoch=task.epoch, ends_at=claimed_at + settings.LEASE_SECONDS),
         claimed_at=claimed_at,
         model_request=request,
+        spent_budget=spent_budget,
     )
 
 

@@ -24,7 +24,12 @@ from tools import money, operations
 from tools.models import Operation, State
 from tools.text import clean
 
+_DAY_IS_SPENT = (
+    "I can't look into more today, so I've passed this to a colleague. They'll reply to you here."
+)
 HAND_OFF_TEXTS = {
+    "customer_day_budget_spent": _DAY_IS_SPENT,
+    "shop_day_budget_spent": _DAY_IS_SPENT,
     "asked_for_a_person": "I've passed this to a colleague. They'll reply to you here.",
     "outcome_needs_person": (
         "I can't confirm yet what became of this, so a colleague is checking it with the shop. "

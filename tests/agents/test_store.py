@@ -75,7 +75,7 @@ def test_a_lost_worker_is_followed_by_another_and_its_charge_stays(desk: Desk):
     first = steps(task)[0]
     assert (first.attempts, first.lost) == (2, 1)
     assert task.status == "waiting_approval"
-    assert task.tokens_spent >= reserved.max_tokens
+    assert task.tokens_spent >= reserved.worst.tokens
 
 
 def test_a_step_that_loses_three_workers_is_handed_to_a_person(desk: Desk):
@@ -245,7 +245,7 @@ def test_a_budget_that_is_spent_ends_with_a_person_and_no_call(desk: Desk):
 
     task = desk.work(task)
 
-    assert (task.status, task.reason) == ("handed_off", "budget_spent")
+    assert (task.status, task.reason) == ("handed_off", "task_budget_spent")
     assert desk.model.calls() == []
 
 
@@ -254,7 +254,7 @@ def test_tokens_are_reserved_before_the_call_and_settled_after(desk: Desk):
     held = claim(task)
     row = Task.objects.get(pk=task.pk)
     assert held.model_request is not None
-    assert (row.tokens_reserved, row.tokens_spent) == (held.model_request.max_tokens, 0)
+    assert (row.tokens_reserved, row.tokens_spent) == (held.model_request.worst.tokens, 0)
 
     record.record(held, runner.run(held))
 
@@ -272,7 +272,7 @@ def test_a_missing_usage_is_charged_at_the_maximum(desk: Desk):
     record.record(held, runner.run(held))
 
     assert held.model_request is not None
-    assert Task.objects.get(pk=task.pk).tokens_spent == held.model_request.max_tokens
+    assert Task.objects.get(pk=task.pk).tokens_spent == held.model_request.worst.tokens
 
 
 def test_a_step_cap_ends_with_a_person(desk: Desk):
