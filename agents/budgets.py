@@ -6,7 +6,7 @@ every row whatever this code does. Rows are taken in one order everywhere: task,
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from django.db import connection, transaction
@@ -102,7 +102,7 @@ def _reserve_task(task: Task, worst: Amount) -> None:
         raise ExhaustedError("task")
 
 
-def _reserve_day(shop: Shop, customer_id: int | None, day: object, worst: Amount) -> None:
+def _reserve_day(shop: Shop, customer_id: int | None, day: date, worst: Amount) -> None:
     """One statement: the row is made, or raised where the cap of this moment allows it."""
     is_shop = customer_id is None
     with connection.cursor() as cursor:

@@ -20,7 +20,10 @@ def rows(task: Task) -> list[tuple[int, int]]:
     """Spent and reserved tokens of the task, the customer's days and the shop's days."""
     task = Task.objects.get(pk=task.pk)
     days = DayBudget.objects.order_by("customer_id", "day")
-    return [(row.tokens_spent, row.tokens_reserved) for row in (task, *days)]
+    return [
+        (task.tokens_spent, task.tokens_reserved),
+        *((day.tokens_spent, day.tokens_reserved) for day in days),
+    ]
 
 
 def planned(desk: Desk) -> tuple[Task, Step]:

@@ -193,6 +193,7 @@ def test_asking_for_a_person_hands_the_conversation_over(desk: Desk):
     assert Task.objects.get(pk=task.pk).ticket.speaker == "staff"
     assert "colleague" in reply(task)
     step = task.steps.get(kind="hand_off")
+    assert step.result is not None
     assert step.result["summary"].startswith("Asked: I want to talk to a person")
 
     later = desk.submit("Are you there?", ticket_id=task.ticket_id)
