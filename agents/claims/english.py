@@ -20,8 +20,8 @@ _CARD = r"(?:card|account|bank|payment method|paypal|wallet)"
 _ENDED = (
     r"(?P<v>processed|issued|completed?|done|finali[sz]ed|finished|sent|made|granted|given|"
     r"initiated|started|triggered|confirmed|approved|authori[sz]ed|arranged|executed|successful|"
-    r"through|gone through|put through|on (?:its|the|their) way|under ?way|in progress|applied|"
-    r"credited|placed|released|registered|booked|cleared|set up|in place|posted|taken care of|"
+    r"through|gone through|put through|on (?:its|the|their) way|under ?way|in pro(?:gress|cess)|applied|"
+    r"credited|placed|released|registered|booked|cleared|queued|set up|in place|posted|taken care of|"
     r"sorted(?: out)?|all set|good to go|submitted|scheduled|carried out|performed|effected|"
     r"fulfilled|settled|paid(?: out)?|returned|transferred)\b"
 )
@@ -32,8 +32,8 @@ _AUX = r"(?:\b(?:is|are|was|were|has|have|had|got|been|being|be)|'s|'re|'ve|n't)
 def _done(noun: str) -> tuple[str, ...]:
     """A noun and what became of it: "the refund has now been issued", "Refund issued", ..."""
     return (
-        rf"{noun}{_GAP}{_AUX}{_ADVERBS} {_ENDED}",
-        rf"{noun}(?: (?:of|for|to|on|over) [^.?!\n]{{0,40}}?)?\s?[:,\u2013\u2014-]?{_ADVERBS} {_ENDED}",
+        rf"{noun}{_GAP}{_AUX}{_ADVERBS}(?: \w+ed and)? {_ENDED}",
+        rf"{noun}(?: (?:of|for|to|on|over) (?:[^.?!\n]|\.(?=\d)){{0,40}}?)?(?: as)?\s?[:,\u2013\u2014-]?{_ADVERBS} {_ENDED}",
         rf"{noun}{_GAP}\b(?P<v>succeeded|went through|came through|cleared|worked)\b",
     )
 
@@ -66,6 +66,30 @@ _ADDRESS_NOUN = (
 _TICKET = r"\b(?:ticket|case|conversation|chat|request|inquiry|enquiry|query|thread)\b"
 _MAIL = r"\b(?:e-?mails?|confirmation|receipt|inbox|written summary)\b"
 
+_MANAGED = (
+    r"\b(?P<v>(?:was|were|been) able to|managed to|succeeded in|ended up|got around to|"
+    r"have finished|'ve finished)\b"
+)
+_DOING = r"(?:\bi'm|\bi am|\bwe're|\bwe are)(?: now| just| currently| already| also)* "
+# What follows a bare "Refunding ..." that says what goes on, and not how such things go.
+_OBJECT = (
+    r"(?! (?:an?|any|orders|items|takes)\b)"
+    r"(?![^.?!]*\b(?:takes?|is|are|can|may|will|would|requires?|needs?|means|works|isn't)\b)[^?]{0,60}"
+)
+_FINISHED = (
+    r"done|all set|all done|all sorted|sorted(?: out)?|taken care of|complete|completed|handled|"
+    r"processed|arranged|fixed|finished|settled|carried out|dealt with|saved|in place"
+)
+_OPENER = (
+    r"(?:(?:and|so|ok|okay|great|perfect|alright|all right|yes|sure|good news|well|there|great news)"
+    r"\b\W*)*"
+)
+_ALL = r"(?:(?:all|now|already|consider it)\b )?"
+_THAT = (
+    r"(?:it|that|this|everything|all of (?:it|that|this)|you|your request|the change|your order)"
+    r"(?:'s|'re| is| are| has| have| was| were)(?: now| all| already| just| been| successfully)* "
+)
+
 _ENGLISH = (
     *patterns(
         REFUND,
@@ -79,34 +103,63 @@ _ENGLISH = (
         rf"\b(?P<v>credited|paid back|reversed)\b{_NEAR}\b(?:you|your|{_CARD})\b",
         rf"\b(?:charge|payment)\b{_NEAR}{_BE}{_NEAR}\b(?P<v>reversed|voided|undone|cancell?ed)\b",
         rf"{_BE}{_NEAR}\b(?P<v>paid back|given back)\b",
+        rf"\b{_CARD}{_NEAR}{_BE}{_NEAR}\b(?P<v>credited)\b",
+        r"\b(?P<v>reversed|voided|undone|undid)\b" + _NEAR + r"\b(?:charge|payment|transaction)\b",
+        _MANAGED + _NEAR + r"\b(?:refund\w*|reimburs\w*|repay\w*)\b",
+        _DOING + r"(?P<v>refunding|reimbursing)\b",
+        _DOING + r"(?P<v>issuing|processing|making|sending|arranging)\b" + _NEAR + _REFUND_NOUN,
         r"\b(?P<v>made good|made you whole)\b",
         r"\b(?P<v>you(?:'ve| have) (?:got|received|gotten)) (?:a|your|the) (?:full |partial )?refund",
     ),
     *patterns(
         REFUND,
-        r"\b(?P<v>you(?:'ll|'re going to| will| should| can)? (?:now )?(?:soon |shortly )?"
-        rf"(?:see|receive|get|have|find|expect|be seeing|be getting))\b{_NEAR}"
+        r"\b(?P<v>you(?:'ll|'re|'re going to| will| should| are| can expect to)? (?:now )?"
+        r"(?:soon |shortly )?(?:see|receive|get|have|find|expect|be seeing|be getting|getting|"
+        rf"receiving))\b{_NEAR}"
         rf"(?:{_REFUND_NOUN}|\bmoney\b|\bfunds\b|\bcredit\b|{_SUM})",
         rf"(?:{_REFUND_NOUN}|{_MONEY}){_NEAR}(?P<v>(?:\bwill|\bshould|'ll)(?: now| soon| then)? "
         r"(?:arrive|appear|show|be (?:back|in|on|with|available|visible)|reach|land|hit|take))\b",
         rf"\b(?P<v>expect)\b (?:the|your|a) (?:{_REFUND_NOUN}|money|funds|{_SUM})",
         rf"{_SUM}{_NEAR}\b(?P<v>(?:is|are) (?:back|yours again))\b",
+        rf"\b{_CARD}{_NEAR}\b(?P<v>will show|should show|shows)\b{_NEAR}{_REFUND_NOUN}",
+        rf"(?P<v>\bfor (?:the|your))\b[^.?!,;\n]{{0,20}}(?:{_REFUND_NOUN}|{_MONEY}){_NEAR}"
+        r"\bto (?:appear|show|arrive|reach|be|get|land|clear)\b",
+        rf"{_REFUND_NOUN}{_NEAR}\b(?P<v>is|are)\b{_NEAR}\b(?:in|on) (?:your|the) {_CARD}\b",
+        r"\b(?P<v>here(?:'s| is)) (?:your|the) (?:full |partial )?refund\b(?! \w)",
+        # Where there is a reference, something was done.
+        r"\b(?P<v>refund (?:reference|confirmation|number|id|receipt))\b(?! (?:if|when|once))",
         is_implied=True,
     ),
     *patterns(
+        REFUND,
+        rf"^{_OPENER}(?P<v>refunding|reimbursing)\b{_OBJECT}$",
+        rf"^{_OPENER}(?P<v>processing|issuing|sending|making)\b (?:the|your|a) refund\b{_OBJECT}$",
+    ),
+    *patterns(
         CANCEL,
+        rf"^{_OPENER}(?P<v>cancell?ing)\b{_OBJECT}$",
         r"\b(?P<v>cancell?ed)\b",
         *_done(r"\bcancell?ations?\b"),
         _DID + _NEAR + r"\bcancell?ation\b",
+        _MANAGED + _NEAR + r"\bcancel\w*\b",
+        _DOING + r"(?P<v>cancell?ing)\b",
+        _DOING + r"(?P<v>processing|making|arranging)\b" + _NEAR + r"\bcancell?ation\b",
+        r"\b(?P<v>put (?:a|an) (?:stop|end|halt) to|removed|deleted|dropped|killed|got rid of)\b"
+        + _NEAR
+        + r"\border\b(?! (?:from|note))",
         r"\b(?P<v>stopped|halted|called off|voided|annulled|withdrawn|withdrew|pulled|scrapped|"
         rf"revoked|undone|undid|rescinded){_NEAR}\b(?:order|shipment|purchase)\b",
         r"\b(?:order|shipment|purchase)\b" + _NEAR + _BE + _NEAR + r"\b(?P<v>stopped|halted|"
-        r"called off|voided|annulled|withdrawn|pulled|scrapped|revoked|rescinded|undone)\b",
+        r"called off|voided|annulled|withdrawn|pulled|scrapped|revoked|rescinded|undone|removed|"
+        r"deleted)\b",
     ),
     *patterns(
         CANCEL,
         r"\b(?:order|it)\b" + _NEAR + r"\b(?P<v>will nolonger|is nolonger going to|won't now)"
         r" (?:be )?(?:ship|sent|go out|deliver)",
+        r"\b(?:order|it)\b" + _NEAR + r"\b(?P<v>won't|will not) (?:be )?(?:shipp?(?:ed)?|sent out|"
+        r"dispatched|charged|billed)\b",
+        r"\byou(?P<v> won't| will not) be (?:charged|billed)\b",
         is_implied=True,
     ),
     *patterns(
@@ -120,6 +173,24 @@ _ENGLISH = (
         _DID + _NEAR + _ADDRESS_NOUN + r" (?:change|update|correction)",
         _DID + _NEAR + r"\b(?:change|update|correction) (?:of|to) (?:the |your )?" + _ADDRESS_NOUN,
         r"\b(?P<v>redirected|re-?routed|re-?addressed)\b",
+        _ADDRESS_NOUN + r"(?: (?:of|for|on) [^.?!\n]{0,30}?)?\s?[:,\u2013\u2014-]?(?: \w+ly| now)* "
+        r"(?P<v>changed|updated|corrected|replaced|amended|saved|redirected)\b",
+        _MANAGED
+        + _NEAR
+        + r"\b(?:chang|updat|correct|replac|switch|amend|set)\w*"
+        + _NEAR
+        + _ADDRESS_NOUN,
+        _DOING
+        + r"(?P<v>changing|updating|correcting|replacing|switching|amending)\b"
+        + _NEAR
+        + _ADDRESS_NOUN,
+        r"\b(?P<v>have|got)\b"
+        + _NEAR
+        + r"\bnew "
+        + _ADDRESS_NOUN
+        + _NEAR
+        + r"\b(?:on file|in place|on the order|in the system|saved)\b",
+        r"\bnew " + _ADDRESS_NOUN + r"(?P<v> is)(?: now)? (?:on|in)\b",
         _ADDRESS_NOUN + _NEAR + r"\b(?:is|reads|shows|says)(?P<v> now)\b",
         _ADDRESS_NOUN + _NEAR + r"\b(?P<v>now (?:is|reads|shows|says))\b",
         r"\bnew "
@@ -136,6 +207,12 @@ _ENGLISH = (
         + _NEAR
         + r"\bto\b",
         r"\b(?P<v>now (?:going|goes|ships|shipping|heading|headed|addressed)) to\b",
+        r"\b(?P<v>will now (?:be )?\w+) to\b",
+        r"\b(?P<v>going|on (?:its|the) way|headed|heading|addressed|routed|sent|shipped) to "
+        r"(?:the|your) (?:new|updated|changed|other|corrected)\b",
+        _ADDRESS_NOUN + r" (?:is|reads)\b[^.?!\n]{0,60} (?P<v>now)\W*$",
+        r"\b(?P<v>(?:will|'ll) (?:be )?(?:ship|shipped|sent|go|delivered|arrive)) (?:to|at) "
+        r"(?:your|the) (?:new|updated|changed|other|corrected)\b",
         is_implied=True,
     ),
     *patterns(
@@ -143,12 +220,16 @@ _ENGLISH = (
         r"\b(?P<v>closed|archived|wrapped up)\b" + _NEAR + _TICKET,
         _TICKET + _NEAR + r"\b(?P<v>closed|archived|wrapped up)\b",
         r"\b(?P<v>marked)\b" + _NEAR + r"\b(?:closed|resolved|solved|done|complete|completed)\b",
+        _DOING + r"(?P<v>closing|archiving)\b" + _NEAR + _TICKET,
+        _MANAGED + _NEAR + r"\bclos\w*" + _NEAR + _TICKET,
         r"\b(?P<v>resolved|solved|completed)\b" + _NEAR + r"\b(?:ticket|case)\b",
         r"\b(?:ticket|case)\b" + _NEAR + _BE + _NEAR + r"\b(?P<v>resolved|solved|completed)\b",
     ),
     *patterns(
         EMAIL,
         r"\b(?P<v>e-?mailed)\b",
+        _DOING + r"(?P<v>e-?mailing)\b",
+        _DOING + r"(?P<v>sending)\b(?: \S+){0,5}? ?" + _MAIL,
         r"\b(?P<v>sent|dispatched|forwarded|mailed|dropped)\b(?: \S+){0,5}? ?" + _MAIL,
         _MAIL + _NEAR + r"\b(?P<v>sent|dispatched|on (?:its|the) way|delivered|gone out|"
         r"went out|mailed)\b",
@@ -163,17 +244,14 @@ _ENGLISH = (
     ),
     *patterns(
         ANY,
-        r"^(?:and |so |ok,? |okay,? |great,? |perfect,? |alright,? |yes,? )?"
-        r"(?:all |that's |it's |this is |it is |that is |everything is |everything's |you're |you are )?"
-        r"(?:all |now )?(?P<v>done|all set|sorted(?: out)?|taken care of|complete|completed)"
-        r"(?: for you)?\W*$",
-        r"\b(?:request|change|changes|update)\b (?:has |have |is |was |were )(?:now |already |just )?"
-        r"(?:been )?(?:successfully )?(?P<v>processed|completed|fulfilled|made|carried out|done|"
-        r"granted|applied|executed)\b",
-        r"\bi(?:'ve| have)? (?:just |already |now |gone ahead and |went ahead and )*"
-        r"(?P<v>done|did|made|completed|processed|taken care of|took care of|sorted|handled|"
-        r"fixed|executed|fulfilled) (?:it|that|this|the change|the changes|your request|"
-        r"everything|what you asked)\b",
+        rf"^{_OPENER}{_ALL}(?P<v>{_FINISHED})(?: for you| now| then)?\W*$",
+        rf"^{_OPENER}{_THAT}(?P<v>{_FINISHED})(?: for you| now| then| as (?:you )?\w+)?(?:, [a-z]+)?\W*$",
+        r"\b(?:request|change|changes|update)\b(?: (?:has|have|is|are|was|were|been|now|already|"
+        rf"just|successfully|fully|all))+ (?P<v>{_FINISHED}|made|granted|applied|executed|fulfilled)\b",
+        r"\bi(?:'ve| have)?(?: just| already| now| gone ahead and| went ahead and)* "
+        r"(?P<v>done|did|made|completed|processed|taken care of|took care of|sorted(?: out)?|handled|"
+        r"fixed|executed|fulfilled|carried out) (?:it|that|this|the (?:requested )?changes?|your "
+        r"(?:request|changes?)|everything|all|what you asked)\b",
     ),
 )
 
@@ -182,7 +260,7 @@ ENGLISH = Words(
     marks=frozenset(),
     negations=words_of(
         "not never no nothing none nobody neither nor cannot without unable failed failing fails "
-        "declined refused hardly impossible unsuccessful unless instead"
+        "declined refused hardly impossible unsuccessful unless instead nolonger"
     ),
     modals=words_of("can could may might would will shall must ought should"),
     conditions=words_of("if once when whenever after until till before unless whether assuming"),

@@ -3,7 +3,7 @@
 import re
 
 from agents.claims.english import ENGLISH, ENGLISH_ASIDE, WISHES
-from agents.claims.patterns import ADDRESS, CANCEL, REFUND, Pattern, words_of
+from agents.claims.patterns import ADDRESS, ANY, CANCEL, REFUND, Pattern, words_of
 from agents.claims.sentences import Word, ends_clause, is_negation
 
 AGENTS = words_of("i we i've we've i'm we're i'd we'd he she they they've colleague team")
@@ -28,6 +28,11 @@ _RELATIVE = re.compile(
     r"(?P<that> (?:that|which))?(?P<aux>(?: (?:is|are|was|were|has|have|been|already|usually|"
     r"normally|always|then|only|generally|typically|automatically))*) ?$"
 )
+_BARE_PLURAL = re.compile(
+    r"^(?:(?!your|these|those|both|the|my|all|two|three|\d)\w+ )?(?:orders|items|purchases|goods|products|"
+    r"payments|refunds|returns|shipping costs|parcels)\b(?: (?!and\b)[a-z]+){0,4} (?:are|is)"
+    r"(?: usually| normally| always| then| only| generally| typically| automatically)* ?$"
+)
 _CERTAIN = words_of("your these those both the my all two three four five his her their our")
 _ATTRIBUTIVE = re.compile(
     r"^(?: (?:or|and) \w+)? (?:order|item|amount|purchase|goods|product|parcel|ticket|payment)s?\b"
@@ -40,7 +45,7 @@ _FOR_APPROVAL = re.compile(
 )
 _SOFT = words_of(
     "submitted sent made placed registered started initiated logged entered recorded forwarded "
-    "dispatched got completed set"
+    "dispatched queued"
 )
 
 
@@ -56,7 +61,7 @@ def is_taken_back(sentence: str, said: list[Word], match: re.Match[str], pattern
         or _is_conditional(left)
         or _is_wished(left)
         or _is_attributive(sentence, left, match, pattern.kind)
-        or _is_general(sentence, left, match.start("v"))
+        or (pattern.kind != ANY and _is_general(sentence, left, match.start("v")))
         or _is_for_approval(sentence, match)
     )
 
@@ -150,6 +155,8 @@ def _is_general(sentence: str, left: list[str], at: int) -> bool:
     """A rule and not an event: "orders that were cancelled", "if ..., your money is refunded"."""
     if set(left[:6]) & AGENTS:
         return False
+    if _BARE_PLURAL.search(sentence[:at]):
+        return True
     relative = _RELATIVE.search(sentence[:at])
     if relative is not None:
         aux = set(relative["aux"].split())
@@ -172,7 +179,7 @@ def _is_past(left: list[str]) -> bool:
 
 def _is_for_approval(sentence: str, match: re.Match[str]) -> bool:
     """Handing in a request is no effect: "I've sent the refund to a colleague for approval"."""
-    if match["v"].strip() not in _SOFT:
+    if match["v"].strip() not in _SOFT | {"set up"}:
         return False
     rest = sentence[match.end() :]
     is_request = "request" in match[0] or rest.startswith(" request")
