@@ -1,11 +1,20 @@
 """Two customers of one shop, one of another, and their staff."""
 
-import pytest
+from collections.abc import Callable
 
-from accounts.models import Role, User
+import pytest
+from django.utils import timezone
+
+from accounts import oauth
+from accounts.keyring import add_public_key
+from accounts.models import Role, Shop, User
 from tests.accounts.factories import Signer, make_user
 from tests.api.clients import Api, delegate
 from tests.factories import make_approver, make_customer, make_shop
+from tests.shop_floor import pretend_shop, shop_process, shop_row
+from tests.stubs import RunningShop
+
+__all__ = ["pretend_shop", "shop_process", "shop_row"]
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +84,12 @@ def nobody(db) -> Api:
 def admin_api(db) -> Api:
     """An admin of the whole deployment."""
     return Api.staff(make_approver(None))
+
+
+@pytest.fixture
+def sign_for_shop(shop_row: Shop, pretend_shop: RunningShop) -> Callable[[str], Api]:
+    """Customers of the pretend shop, with the identity that it signs itself."""
+    Shop.objects.filter(pk=shop_row.pk).update(identity_issuer="demo")
+    for jwk in oauth.fetch_jwks(pretend_shop.url):
+        add_public_key(shop_id=shop_row.pk, jwk=jwk, actor="system", now=timezone.now())
+    return lambda name: Api(headers={"Authorization": f"Bearer {pretend_shop.sign(name)}"})
