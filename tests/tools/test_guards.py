@@ -311,7 +311,11 @@ def test_a_step_makes_one_operation(operation):
 )
 def test_an_order_has_one_open_operation(operation, state):
     walk(operation, state)
-    fresh = {"state": "awaiting_approval", "granted_roles": [], "first_sent_at": None}
+    fresh: dict[str, Any] = {
+        "state": "awaiting_approval",
+        "granted_roles": [],
+        "first_sent_at": None,
+    }
 
     assert "operation_one_open_per_order" in insert(operation, order_id=operation.order_id, **fresh)
 

@@ -1,5 +1,6 @@
 """search_policy: passages of the shop's documents that are in force today."""
 
+import re
 from datetime import date
 from typing import Any
 
@@ -42,7 +43,7 @@ def _search(arguments: SearchPolicy, shop: Shop, today: date) -> dict[str, Any]:
 def _ranked(passages: Any, question: str) -> Any:
     """Best first. All words must match; when no passage has them all, any word will do."""
     every_word = SearchQuery(question, config="english", search_type="plain")
-    words = [word for word in question.split() if word.isalnum()]
+    words = re.findall(r"\w+", question)
     any_word = SearchQuery(" or ".join(words), config="english", search_type="websearch")
     for query in (every_word, any_word):
         found = (

@@ -1,0 +1,21 @@
+"""News from the layer below."""
+
+from typing import Any
+
+from django.dispatch import receiver
+from django.utils import timezone
+
+from accounts.models import Shop
+from accounts.signals import demo_seeded
+from tools import documents
+
+
+@receiver(demo_seeded, dispatch_uid="tools.load_demo_policies")
+def load_demo_policies(*, shop_id: int, **_: Any) -> None:
+    """The demo shop's documents, in the command that makes the demo: it ends with all of it there."""
+    documents.load(
+        documents.read_folder(documents.DEMO_FOLDER),
+        shop=Shop.objects.get(pk=shop_id),
+        actor="system",
+        now=timezone.now(),
+    )
