@@ -14,7 +14,7 @@ _ABOUT = {
     CLOSE: re.compile(r"clos(?:e|ed|ing)|closure"),
     EMAIL: re.compile(r"e-?mail\w*"),
 }
-_MONEY = re.compile(r"\b(?:money|payment|amount|[$€£]\s?\d[\d.,]*)\b")
+_MONEY = re.compile(r"\b(?:money|payment|amount)\b|[$€£]\s?\d")
 _HAPPENED = words_of(
     "processed issued completed complete made sent happen happened succeed succeeded work worked "
     "go gone went executed done changed updated corrected confirmed approved granted returned "
@@ -33,16 +33,33 @@ _AGAIN = re.compile(
     r"\b(?:again|twice|another|more than|once more|second|two times|double|duplicate|anew|further)\b"
 )
 _NOTHING = re.compile(
-    r"\b(?:nothing (?:was|is|has been|has|got|happened|changed)\b|"
+    r"\b(?:nothing (?:(?:was|is|has been|has|got|could be)(?: yet)? (?:changed|done|sent|refunded|"
+    r"cancell?ed|processed|paid back|paid|made|carried out|happened|updated|executed|returned)|"
+    r"happened|changed)\b|"
     r"no changes? (?:was|were|has|have|could|is|are)\b|"
     r"(?:it|that|this|which) (?:has )?(?:failed|did not|didn't|has not|hasn't|was not|wasn't|"
     r"could not|couldn't) ?(?:been )?(?:work\w*|go through|gone through|happen\w*|succeed\w*|"
     r"successful|done|possible|be done|be completed|be processed|completed|processed)?\b)"
 )
-_NOTHING_ELSE = re.compile(r"\b(?:nothing else|nothing more|no other changes?)\b")
-_STILL_THERE = re.compile(
-    r"\border\b[^.?!,;\n]{0,40}\b(?:remains|is still|stays)\b[^.?!,;\n]{0,15}\b(?:active|open|as it)\b"
+_NOT_NEEDED = re.compile(
+    r"\bno (?:\w+ ){1,2}(?:(?:is|are|was|were|has been) )?(?:needed|necessary|required|due)\b"
 )
+_UNDONE = re.compile(
+    r"\brefund\b[^.?!,;\n]{0,40}\b(?:was|is|has been|got)\b[^.?!,;\n]{0,12}"
+    r"\b(?:cancell?ed|withdrawn|stopped|reversed|voided)\b"
+)
+_NOTHING_ELSE = re.compile(r"\b(?:nothing else|nothing more|no other changes?)\b")
+_STILL = {
+    CANCEL: re.compile(
+        r"\border\b[^.?!,;\n]{0,40}\b(?:(?:remains|is still|stays)\b[^.?!,;\n]{0,15}\b(?:active|open|"
+        r"as it)|will still (?:be )?(?:ship|sent|deliver|arriv|go|come))"
+    ),
+    ADDRESS: re.compile(
+        r"\b(?:still|remains?|stays?)\b[^.?!,;\n]{0,40}\b(?:old|previous|original|same|former) "
+        r"address|\baddress\b(?! change)[^.?!,;\n]{0,40}\b(?:is still|still is|remains|stays)\b(?! being)"
+    ),
+    REFUND: _UNDONE,
+}
 
 
 def denied_here(sentence: str, kinds: frozenset[str], *, is_open: bool) -> set[str]:
@@ -50,13 +67,10 @@ def denied_here(sentence: str, kinds: frozenset[str], *, is_open: bool) -> set[s
 
     "I can't refund this" speaks of what is possible: it denies only what `is_open`.
     """
-    if _AGAIN.search(sentence):
+    if any(rule.search(sentence) for rule in (_AGAIN, _NOT_NEEDED, _NOTHING_ELSE)):
         return set()
     found = {kind for kind in kinds if _NOTHING.search(sentence)}
-    if _NOTHING_ELSE.search(sentence):
-        found = set()
-    if CANCEL in kinds and _STILL_THERE.search(sentence):
-        found.add(CANCEL)
+    found |= {kind for kind in kinds if kind in _STILL and _STILL[kind].search(sentence)}
     said = words(sentence)
     for at, word in enumerate(said):
         if not (is_negation(word.text) or word.text in _FELL_THROUGH):

@@ -60,14 +60,22 @@ _CHANGED = (
     r"overwritten|put|added)\b"
 )
 _ADDRESS_NOUN = (
-    r"\b(?:address(?:es)?|destination|recipient|(?:delivery|shipping) "
+    r"\b(?:address(?:es)?|destination|recipient|(?:the|your) (?:house number|street(?: name| number)?|"
+    r"post(?:al)? ?code|zip(?: code)?|apartment number)|(?:delivery|shipping) "
     r"(?:details|info|information|location|name))\b"
+)
+_CHANGED_ORDER = (
+    r"\b(?P<v>changed|updated|corrected|amended|modified)\b"
+    + _NEAR
+    + r"\border\b"
+    + _NEAR
+    + r"\b(?:details|address|information|street)\b"
 )
 _TICKET = r"\b(?:ticket|case|conversation|chat|request|inquiry|enquiry|query|thread)\b"
 _MAIL = r"\b(?:e-?mails?|confirmation|receipt|inbox|written summary)\b"
 
 _MANAGED = (
-    r"\b(?P<v>(?:was|were|been) able to|managed to|succeeded in|ended up|got around to|"
+    r"\b(?P<v>(?:was|were|been) able to|managed to|took the liberty of|took care of|succeeded in|ended up|got around to|"
     r"have finished|'ve finished)\b"
 )
 _DOING = r"(?:\bi'm|\bi am|\bwe're|\bwe are)(?: now| just| currently| already| also)* "
@@ -84,7 +92,7 @@ _OPENER = (
     r"(?:(?:and|so|ok|okay|great|perfect|alright|all right|yes|sure|good news|well|there|great news)"
     r"\b\W*)*"
 )
-_ALL = r"(?:(?:all|now|already|consider it)\b )?"
+_ALL = r"(?:(?:all|now|already|successfully|consider it)\b )?"
 _THAT = (
     r"(?:it|that|this|everything|all of (?:it|that|this)|you|your request|the change|your order)"
     r"(?:'s|'re| is| are| has| have| was| were)(?: now| all| already| just| been| successfully)* "
@@ -93,7 +101,10 @@ _THAT = (
 _ENGLISH = (
     *patterns(
         REFUND,
-        r"\b(?P<v>refunded|reimbursed|repaid|re-?credited)\b",
+        r"\b(?P<v>refunded|reimbursed|repaid|re-?credited|compensated)\b",
+        *_done(r"\bcredit\b(?! card)"),
+        _DID + _NEAR + r"\bcredit\b(?! card)",
+        _MONEY + _NEAR + r"\b(?P<v>went|gone|came|bounced) back\b",
         *_done(_REFUND_NOUN),
         _DID + _NEAR + _REFUND_NOUN,
         _MONEY + _NEAR + _BE + _NEAR + r"\b" + _BACK,
@@ -126,6 +137,7 @@ _ENGLISH = (
         r"\bto (?:appear|show|arrive|reach|be|get|land|clear)\b",
         rf"{_REFUND_NOUN}{_NEAR}\b(?P<v>is|are)\b{_NEAR}\b(?:in|on) (?:your|the) {_CARD}\b",
         r"\b(?P<v>here(?:'s| is)) (?:your|the) (?:full |partial )?refund\b(?! \w)",
+        rf"\b(?P<v>we'll have|i'll have)\b{_NEAR}(?:money|{_SUM}){_NEAR}\bback\b",
         # Where there is a reference, something was done.
         r"\b(?P<v>refund (?:reference|confirmation|number|id|receipt))\b(?! (?:if|when|once))",
         is_implied=True,
@@ -147,6 +159,7 @@ _ENGLISH = (
         r"\b(?P<v>put (?:a|an) (?:stop|end|halt) to|removed|deleted|dropped|killed|got rid of)\b"
         + _NEAR
         + r"\border\b(?! (?:from|note))",
+        r"\border\b(?: \S+)? is(?P<v> off)\b(?! to)",
         r"\b(?P<v>stopped|halted|called off|voided|annulled|withdrawn|withdrew|pulled|scrapped|"
         rf"revoked|undone|undid|rescinded){_NEAR}\b(?:order|shipment|purchase)\b",
         r"\b(?:order|shipment|purchase)\b" + _NEAR + _BE + _NEAR + r"\b(?P<v>stopped|halted|"
@@ -184,6 +197,11 @@ _ENGLISH = (
         + r"(?P<v>changing|updating|correcting|replacing|switching|amending)\b"
         + _NEAR
         + _ADDRESS_NOUN,
+        r"\border\b" + _NEAR + r"\b(?P<v>has the (?:new|updated|corrected)) " + _ADDRESS_NOUN,
+        _CHANGED_ORDER,
+        r"\b(?:will|'ll) (?:be )?(?:go|ship|shipped|sent|delivered) to\b"
+        + _NEAR
+        + r"\b(?P<v>now)\b",
         r"\b(?P<v>have|got)\b"
         + _NEAR
         + r"\bnew "
@@ -219,6 +237,7 @@ _ENGLISH = (
         CLOSE,
         r"\b(?P<v>closed|archived|wrapped up)\b" + _NEAR + _TICKET,
         _TICKET + _NEAR + r"\b(?P<v>closed|archived|wrapped up)\b",
+        r"\b(?P<v>consider)\b" + _NEAR + r"\bclosed\b",
         r"\b(?P<v>marked)\b" + _NEAR + r"\b(?:closed|resolved|solved|done|complete|completed)\b",
         _DOING + r"(?P<v>closing|archiving)\b" + _NEAR + _TICKET,
         _MANAGED + _NEAR + r"\bclos\w*" + _NEAR + _TICKET,
@@ -233,6 +252,7 @@ _ENGLISH = (
         r"\b(?P<v>sent|dispatched|forwarded|mailed|dropped)\b(?: \S+){0,5}? ?" + _MAIL,
         _MAIL + _NEAR + r"\b(?P<v>sent|dispatched|on (?:its|the) way|delivered|gone out|"
         r"went out|mailed)\b",
+        r"\binbox\b" + _GAP + r"\b(?P<v>sent)\b",
         _MAIL + _NEAR + r"\b(?:is|are|'s)\b(?P<v> (?:now )?(?:in your inbox|out))\b",
     ),
     *patterns(
@@ -244,6 +264,9 @@ _ENGLISH = (
     ),
     *patterns(
         ANY,
+        r"^(?:it|that|this|everything|(?:the |your )?(?:changes?|operation|request|action|update))"
+        r"(?: has| have| was| were)?(?: all)? (?P<v>worked(?: out)?|went through|gone through|"
+        r"succeeded|successful)\W*$",
         rf"^{_OPENER}{_ALL}(?P<v>{_FINISHED})(?: for you| now| then)?\W*$",
         rf"^{_OPENER}{_THAT}(?P<v>{_FINISHED})(?: for you| now| then| as (?:you )?\w+)?(?:, [a-z]+)?\W*$",
         r"\b(?:request|change|changes|update)\b(?: (?:has|have|is|are|was|were|been|now|already|"

@@ -23,6 +23,8 @@ _REPHRASED = (
     ("no longer", "nolonger"),
     ("not only", "notonly"),
     ("not just", "notonly"),
+    ("went wrong", "failed"),
+    ("gone wrong", "failed"),
     ("no problem", "okay"),
     ("no worries", "okay"),
 )
