@@ -15,6 +15,7 @@ from tools.clients.errors import (
 )
 from tools.clients.shapes import Order
 from tools.seal import facts_of
+from tools.text import clean
 
 REVOKED = "The shop no longer lets us act for this customer."
 NOT_FOUND = "The shop does not show this order to this customer any more."
@@ -91,12 +92,13 @@ def _words(facts: dict[str, Any], titles: dict[str, str]) -> dict[str, str]:
         "Refunded so far": f"{money.show(facts['refunded'], currency)} {currency}",
     }
     for line in facts["lines"]:
-        title = titles.get(line["line_id"], "")
+        title = clean(titles.get(line["line_id"], ""), 120)
         name = f"Line {line['line_id']}" + (f", {title}" if title else "")
         told[name] = (
             f"{line['quantity']} \N{MULTIPLICATION SIGN} {money.show(line['unit_price'], currency)}, "
             f"{line['refunded_quantity'] or 'none'} refunded"
         )
     address = facts["shipping_address"]
-    told["Delivery address"] = ", ".join(address[part] for part in _ADDRESS if address.get(part))
+    parts = (clean(address.get(part, ""), 200) for part in _ADDRESS)
+    told["Delivery address"] = ", ".join(part for part in parts if part)
     return told
