@@ -10,14 +10,13 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, cast
 
 import httpx2
 import openai
 from django.conf import settings
-from typing_extensions import override
 
 from agents.replies import (
     DONE,
@@ -30,6 +29,7 @@ from agents.replies import (
     read_chunk,
     read_events,
 )
+from agents.transport import BoundedTransport, OutOfRoomError, OutOfTimeError
 from tools.text import clean
 
 __all__ = [
@@ -45,7 +45,6 @@ __all__ = [
 
 CONNECT_SECONDS = 5
 CHARS_PER_TOKEN = 8  # more than any tokenizer's average: beyond it a reply ignores its limit
-MAX_WIRE_BYTES = 16 * 1024 * 1024  # a few hundred for each character of the longest replies
 MAX_RETRY_AFTER = 3600.0
 
 # Framing that a provider adds: role markers around a message, the schema dialect around a tool.
@@ -90,14 +89,6 @@ class ModelRefusedError(Exception):
         self.detail = detail
 
 
-class _OutOfTimeError(httpx2.ReadTimeout):
-    """The whole answer took too long, though its pieces kept coming."""
-
-
-class _OutOfRoomError(httpx2.ReadError):
-    """The answer has more bytes than any honest one."""
-
-
 def complete(
     *,
     model: str,
@@ -107,7 +98,7 @@ def complete(
     max_output_tokens: int,
     on_text: Callable[[str], None] | None = None,
 ) -> ModelReply:
-    """Ask the model once, with no retry of any kind, and give its checked reply.
+    """Ask the model once and give its checked reply. Retries are the caller's business.
 
     `on_text` is called with each piece of text as it arrives, in this thread. A reply that runs
     past 8 characters a token, or past settings.MODEL_TIMEOUT seconds, is cut: its text so far is
@@ -121,10 +112,10 @@ def complete(
         on_text=on_text,
     )
     body = _body(model, messages, tools, tool_choice, max_output_tokens)
-    response = _open(body)
+    response = _open_as_understood(body)
     try:
         return _read(response, reader)
-    except (_OutOfTimeError, _OutOfRoomError) as exc:
+    except (OutOfTimeError, OutOfRoomError) as exc:
         if reader.is_empty:
             raise _lost(exc) from None
         return reader.reply(is_cut=True)
@@ -199,47 +190,6 @@ def _body(
 # --- The wire ---------------------------------------------------------------------------------
 
 
-class _BoundedStream(httpx2.SyncByteStream):
-    """A response body with a last moment and a largest size, error bodies included."""
-
-    def __init__(self, stream: httpx2.SyncByteStream, *, deadline: float, cap: int) -> None:
-        self._stream = stream
-        self._deadline = deadline
-        self._left = cap
-
-    @override
-    def __iter__(self) -> Iterator[bytes]:
-        for piece in self._stream:
-            self._left -= len(piece)
-            if self._left < 0:
-                raise _OutOfRoomError("the answer is too large")
-            yield piece
-            if time.monotonic() > self._deadline:
-                raise _OutOfTimeError("the answer takes too long")
-
-    @override
-    def close(self) -> None:
-        self._stream.close()
-
-
-class _BoundedTransport(httpx2.HTTPTransport):
-    """Gives every request MODEL_TIMEOUT seconds in all, where HTTP clients bound each read only."""
-
-    @override
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        seconds = request.extensions["timeout"]["read"]
-        deadline = time.monotonic() + seconds
-        response = super().handle_request(request)
-        # Taken up when the body begins: a silence in it lasts no longer than what is left now.
-        request.extensions["timeout"]["read"] = max(deadline - time.monotonic(), 0.05)
-        response.stream = _BoundedStream(
-            cast(httpx2.SyncByteStream, response.stream),
-            deadline=deadline,
-            cap=MAX_WIRE_BYTES,
-        )
-        return response
-
-
 class _Line:
     """The process's one client, made anew when the configuration or the process is another."""
 
@@ -267,7 +217,7 @@ def _new_client(base_url: str, api_key: str, seconds: float) -> openai.OpenAI:
         timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
         default_headers={"Accept": "text/event-stream", "Accept-Encoding": "identity"},
         http_client=httpx2.Client(
-            transport=_BoundedTransport(limits=httpx2.Limits(keepalive_expiry=15)),
+            transport=BoundedTransport(limits=httpx2.Limits(keepalive_expiry=15)),
             trust_env=False,
             follow_redirects=False,
         ),
@@ -286,6 +236,51 @@ def _hang_up_in_child() -> None:
 os.register_at_fork(after_in_child=_hang_up_in_child)
 
 
+class _NotTakenError(Exception):
+    """The endpoint refuses a field by name. Nothing was run, so nothing was charged."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(field)
+        self.field = field
+
+
+# Fields that some models or servers refuse, and what says the same to them, if anything does.
+_OTHER_WORDS: dict[str, str | None] = {"temperature": None, "max_completion_tokens": "max_tokens"}
+# What this process has learned to leave out: (base URL, model, field).
+_not_taken: set[tuple[str, str, str]] = set()
+
+
+def _open_as_understood(body: dict[str, Any]) -> httpx2.Response:
+    """Send the request, in the dialect that this model was found to speak.
+
+    Reasoning models take no temperature, older servers know only `max_tokens`. A refusal that
+    names such a field is learned from and asked again at once; any other refusal is raised.
+    """
+    while True:  # each round has one field less that could be refused
+        try:
+            return _open(_translated(body))
+        except _NotTakenError as exc:
+            _not_taken.add((settings.OPENAI_BASE_URL, body["model"], exc.field))
+
+
+def _translated(body: dict[str, Any]) -> dict[str, Any]:
+    changed = dict(body)
+    for field, other in _OTHER_WORDS.items():
+        if (settings.OPENAI_BASE_URL, body["model"], field) in _not_taken:
+            value = changed.pop(field)
+            if other is not None:
+                changed[other] = value
+    return changed
+
+
+def _refused_field(exc: openai.APIStatusError, body: dict[str, Any]) -> str | None:
+    """The field that a 400 is about, if it is one that can be done without."""
+    if exc.status_code not in (400, 422):
+        return None
+    named = (field for field in _OTHER_WORDS if field in body)
+    return next((field for field in named if field in (exc.param, *exc.message.split("'"))), None)
+
+
 def _open(body: dict[str, Any]) -> httpx2.Response:
     """Send the request and give the answer as soon as its head is there."""
     client = _line.client(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.MODEL_TIMEOUT)
@@ -299,9 +294,14 @@ def _open(body: dict[str, Any]) -> httpx2.Response:
             stream_cls=openai.Stream[object],
         )
     except openai.APIStatusError as exc:
+        field = _refused_field(exc, body)
+        if field is not None:
+            raise _NotTakenError(field) from None
         raise _status_error(exc) from None
     except openai.APIConnectionError as exc:
         raise _lost(exc.__cause__) from None
+    except UnicodeEncodeError:
+        raise ModelRefusedError("bad_request", "a message holds half a character") from None
     except httpx2.TransportError as exc:  # while the body of an error was read
         raise _lost(exc) from None
     return cast(httpx2.Response, answer)
@@ -348,7 +348,7 @@ def _lost(cause: BaseException | None) -> ModelUnavailableError:
             return ModelUnavailableError("connect", detail=detail)
         case httpx2.TimeoutException():
             return ModelUnavailableError("timeout", detail=detail)
-        case _OutOfRoomError():
+        case OutOfRoomError():
             return ModelUnavailableError("unreadable", detail=detail)
         case _:
             return ModelUnavailableError("reset", detail=detail)

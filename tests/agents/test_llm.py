@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents import llm
+from agents import llm, transport
 from tests.agents.streams import ASKED, TOOL, ask, call, delta, says, stream
-from tests.clients.canned import HANG_UP, answer
+from tests.clients.canned import HANG_UP, CannedServer, answer
 from tests.model_server import ModelServer
 
 __all__ = ["says"]
@@ -121,6 +121,16 @@ def test_a_refusal_is_a_fault_of_the_configuration(says, status, code, kind):
     assert len(server.heard) == 1
 
 
+def test_half_a_character_in_a_message_is_refused_and_not_sent(says):
+    server = says(stream(delta(content="Hi."), delta("stop")))
+
+    with pytest.raises(llm.ModelRefusedError) as caught:
+        ask(messages=[{"role": "user", "content": "\ud83d"}])
+
+    assert caught.value.kind == "bad_request"
+    assert server.heard == []
+
+
 def test_a_redirect_is_not_followed(says):
     server = says(answer(b"", status=307, location="http://127.0.0.1:9/v1/chat/completions"))
 
@@ -168,13 +178,71 @@ def test_an_error_shows_no_key_no_escape_and_little_text(says):
 
 
 def test_an_endless_error_body_is_not_read_to_its_end(says, monkeypatch):
-    monkeypatch.setattr(llm, "MAX_WIRE_BYTES", 1000)
+    monkeypatch.setattr(transport, "MAX_WIRE_BYTES", 1000)
     says(answer(b"x" * 100_000, status=400))
 
     with pytest.raises(llm.ModelUnavailableError) as caught:
         ask()
 
     assert caught.value.kind == "unreadable"
+
+
+def refusing(field: str, status: int = 400, **error: Any) -> bytes:
+    message = f"Unsupported parameter: '{field}' is not supported with this model."
+    return answer({"error": {"message": message, "param": field} | error}, status=status)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_learned():
+    llm._not_taken.clear()
+    yield
+    llm._not_taken.clear()
+
+
+def bodies(server: CannedServer) -> list[dict[str, Any]]:
+    return [json.loads(heard.split(b"\r\n\r\n")[1]) for heard in server.heard]
+
+
+@pytest.mark.parametrize("more", [{}, {"param": None}])
+def test_a_model_that_takes_no_temperature_is_asked_without_and_remembered(says, more):
+    good = stream(delta(content="Hi."), delta("stop"))
+    server = says(refusing("temperature", **more), good)
+
+    assert ask().text == "Hi."
+    assert ask().text == "Hi."
+
+    assert ["temperature" in body for body in bodies(server)] == [True, False, False]
+
+
+def test_an_old_server_is_told_the_limit_in_its_own_word(says):
+    good = stream(delta(content="Hi."), delta("stop"))
+    server = says(refusing("max_completion_tokens"), refusing("temperature"), good)
+
+    assert ask(max_output_tokens=77).text == "Hi."
+
+    last = bodies(server)[-1]
+    assert last["max_tokens"] == 77
+    assert not {"max_completion_tokens", "temperature"} & set(last)
+
+
+def test_what_one_model_does_not_take_another_is_still_sent(says):
+    good = stream(delta(content="Hi."), delta("stop"))
+    server = says(refusing("temperature"), good)
+
+    ask(model="thinker")
+    ask(model="talker")
+
+    assert "temperature" in bodies(server)[-1]
+
+
+def test_a_server_that_refuses_without_end_is_asked_three_times_at_most(says):
+    server = says(refusing("temperature"), refusing("max_completion_tokens"), refusing("model"))
+
+    with pytest.raises(llm.ModelRefusedError) as caught:
+        ask()
+
+    assert caught.value.kind == "bad_request"
+    assert len(server.heard) == 3
 
 
 # --- Prices and bounds ------------------------------------------------------------------------
