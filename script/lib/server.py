@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from script.lib import environment, postgres, programs, record, redis_server
+from script.lib import environment, postgres, prepared, programs, record, redis_server
 from script.lib import ports as portlib
 from script.lib.bootstrap import SetupError
 from script.lib.output import BOLD, RED, Output
@@ -140,22 +140,39 @@ class Server:
 
     async def _start(self) -> None:
         self.output.say("Starting")
+        is_new_shop = not (self.folder / "orders_stub").exists()
         env = await self._start_stores()
         environment.write(self.folder / "env", env)
-        run = self.supervisor
         local = programs.Local(env=env, folder=self.folder, ports=self.ports)
-        for program in self._neighbours(local):
-            await run.start(program)
+        await self._start_all(*self._neighbours(local))
         await self._stores_ready(env)
-        await self._do(run.run(local.migrate()), "migrate")
-        for program in (local.web(), local.worker(), local.beat(), local.sealer()):
-            await run.start(program)
-        await asyncio.gather(
-            self._answers(self.ports.web, "/healthz/ready", "web"), self._seed(local)
-        )
+        mark = prepared.fingerprint(env["COUNTERSIGN_DEMO"], *self.record.urls.values())
+        is_prepared = not is_new_shop and await self._is_prepared(mark)
+        if not is_prepared:
+            await self._do(local.migrate())
+        await self._start_all(local.web(), local.worker())
+        if self._is_demo(env):
+            await self._answers(self.ports.shop, "/healthz", "shop")
+            if not is_prepared:
+                await self._do(local.seed())
+        await self._answers(self.ports.web, "/healthz/ready", "web")
+        # These two are in no hurry, and would make everybody wait for their start.
+        await self._start_all(local.sealer(), local.beat())
+        if self._cluster and not is_prepared:
+            await asyncio.to_thread(prepared.remember, self._cluster, mark)
         self.record.ready_at = record.now()
         self._save()
-        self._welcome()
+        self._welcome(env)
+
+    async def _start_all(self, *starting: programs.Program) -> None:
+        for program in starting:
+            await self.supervisor.start(program)
+
+    async def _is_prepared(self, mark: str) -> bool:
+        """Of a database that the person brought we know nothing."""
+        return self._cluster is not None and await asyncio.to_thread(
+            prepared.is_prepared, self._cluster, mark
+        )
 
     async def _start_stores(self) -> dict[str, str]:
         """Start what the person did not bring, and return the environment that names it all."""
@@ -196,20 +213,16 @@ class Server:
         shop = [local.shop()] if self._is_demo(local.env) else []
         return shop + ([] if environment.brings_own_model(self.env) else [local.model()])
 
-    async def _seed(self, local: programs.Local) -> None:
-        if self._is_demo(local.env):
-            await self._answers(self.ports.shop, "/healthz", "shop")
-            await self._do(self.supervisor.run(local.seed()), "seed")
-
     @staticmethod
     def _is_demo(env: Mapping[str, str]) -> bool:
         return env["COUNTERSIGN_DEMO"].lower() in {"1", "true", "yes", "on"}
 
-    async def _do(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    async def _do(self, program: programs.Program) -> None:
+        """Run one step to its end; a failure brings its own words."""
         try:
-            await work
+            await self.supervisor.run(program)
         except StoppedError as exc:
-            raise StoppedError(self._explain(str(exc), name)) from exc
+            raise StoppedError(self._explain(str(exc), program.name)) from exc
 
     def _explain(self, reason: str, name: str = "") -> str:
         """The reason, with the program's last lines when they were not shown."""
@@ -220,13 +233,10 @@ class Server:
     async def _answers(self, port: int, path: str, name: str) -> None:
         """Wait until this address answers with 200."""
         until = asyncio.get_running_loop().time() + READY_WITHIN
-        while not await asyncio.to_thread(_is_up, port, path):
+        while (answer := await asyncio.to_thread(_ask, port, path)) is not None:
             if asyncio.get_running_loop().time() > until:
-                raise StoppedError(
-                    self._explain(
-                        f"{name} did not answer GET {path} with 200 in {READY_WITHIN} s", name
-                    )
-                )
+                reason = f"{name} did not answer GET {path} with 200 in {READY_WITHIN} s: {answer}"
+                raise StoppedError(self._explain(reason, name))
             await asyncio.sleep(0.1)
 
     def _needed_ports(self) -> dict[str, int]:
@@ -270,11 +280,11 @@ class Server:
             "model": model,
         }
 
-    def _welcome(self) -> None:
+    def _welcome(self, env: Mapping[str, str]) -> None:
         urls, say = self.record.urls, self.output.say
         say("")
         say("Countersign is ready.", style=BOLD)
-        if self._is_demo(environment.read(self.folder / "env")):
+        if self._is_demo(env):
             say(f"  Be a customer   {urls['shop']}/  the pretend shop: sign in as ada or bob")
             say(f"  Be staff        {urls['console']}  {', '.join(USERS)}; password {PASSWORD}")
         else:
@@ -288,12 +298,15 @@ class Server:
         say("")
 
 
-def _is_up(port: int, path: str) -> bool:
+def _ask(port: int, path: str) -> str | None:
+    """None when this address answers with 200, else what it says instead."""
     connection = http.client.HTTPConnection(HOST, port, timeout=5)
     try:
         connection.request("GET", path)
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
+        response = connection.getresponse()
+        body = response.read(500).decode(errors="replace")
+    except (OSError, http.client.HTTPException) as exc:
+        return str(exc) or type(exc).__name__
     finally:
         connection.close()
+    return None if response.status == 200 else f"{response.status} {body}"

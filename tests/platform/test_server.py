@@ -34,7 +34,7 @@ class Started:
         )
 
     def ready(self) -> record.Record:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             found = record.running(self.folder)
             if found and found.ready_at:
@@ -45,7 +45,7 @@ class Started:
         raise AssertionError("not ready")
 
     def output(self) -> str:
-        return self.process.communicate(timeout=30)[0]
+        return self.process.communicate(timeout=60)[0]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> str:
         self.process.send_signal(number)

@@ -15,7 +15,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from script.lib import postgres, processes, redis_server
+from script.lib import postgres, prepared, processes, redis_server
 from script.lib.bootstrap import SetupError
 from script.lib.output import Output
 from script.lib.postgres import Cluster
@@ -97,6 +97,47 @@ async def test_nothing_listens_on_a_network_port_and_others_cannot_reach_the_soc
     assert listens == ("",)
     assert mode == 0o700
     postgres.remove(cluster)
+
+
+@pytest.mark.asyncio
+async def test_a_database_is_prepared_only_for_the_code_that_prepared_it(folder):
+    cluster = prepare(folder)
+    async with running(cluster.program(os.environ), folder):
+        await postgres.wait_until_ready(cluster, seconds=20)
+        fresh = prepared.is_prepared(cluster, "this code")
+        prepared.remember(cluster, "this code")
+        same = prepared.is_prepared(cluster, "this code")
+        changed = prepared.is_prepared(cluster, "changed code")
+
+    assert (fresh, same, changed) == (False, True, False)
+    postgres.remove(cluster)
+
+
+def test_any_change_to_code_libraries_or_addresses_makes_the_mark_void(folder):
+    (folder / "requirements.txt").write_text("one==1")
+    module = folder / "agents" / "migrations" / "0001_initial.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("first")
+
+    def mark(address: str = "http://127.0.0.1:8000") -> str:
+        return prepared.fingerprint(address, root=folder)
+
+    before = mark()
+    cache = folder / "agents" / "__pycache__" / "models.pyc"
+    cache.parent.mkdir()
+    cache.write_text("compiled")
+    assert mark() == before
+    seen = {before, mark("http://127.0.0.1:8100")}
+    for change in (
+        lambda: module.write_text("other"),
+        lambda: module.rename(module.with_name("0002_next.py")),
+        lambda: (folder / "requirements.txt").write_text("one==2"),
+        lambda: (folder / "agents" / "added.py").write_text(""),
+    ):
+        change()
+        seen.add(mark())
+
+    assert len(seen) == 6
 
 
 def test_a_path_too_long_for_a_socket_gets_a_short_private_folder(folder):
