@@ -17,6 +17,7 @@ from tests.factories import (
     say_no,
     say_yes,
 )
+from tools.models import Operation
 
 pytestmark = pytest.mark.django_db
 
@@ -174,6 +175,23 @@ def test_staff_answer_as_somebody_and_say_why(operation, assignment, constraint)
         " WHERE id = %s",
         asked.pk,
     )
+
+
+@pytest.mark.parametrize("granted", ["{customer}", "{staff}", "{customer,staff}", "{agent}"])
+def test_no_hand_but_an_approval_s_writes_a_yes(operation, granted):
+    assert "no approval behind it" in refused(
+        "UPDATE tools_operation SET granted_roles = %s WHERE id = %s", granted, operation.pk
+    )
+    assert Operation.objects.get().granted_roles == []
+
+
+def test_the_customer_s_yes_is_not_also_staff_s(operation):
+    say_yes(operation)
+
+    assert "no approval behind it" in refused(
+        "UPDATE tools_operation SET granted_roles = required_roles, state = 'approved'"
+    )
+    assert Operation.objects.get().granted_roles == ["customer"]
 
 
 def test_code_cannot_assign_a_status():

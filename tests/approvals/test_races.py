@@ -126,7 +126,7 @@ def test_a_double_click_is_one_decision():
 def test_a_yes_and_an_expiry_in_the_same_instant_are_decided_once():
     customer = make_customer(make_shop(customer_approval_seconds=1))
     for _ in range(4):
-        make_operation(customer, make_order())
+        make_operation(customer, make_order(make_line(1000)))
     asked = list(Approval.objects.select_related("operation__customer").order_by("id"))
     works = []
     for approval in asked:
