@@ -234,8 +234,10 @@ class _Doorbell:
     async def __aenter__(self) -> "_Doorbell":
         ready = asyncio.Event()
         self._listener = asyncio.create_task(self._listen(ready))
+        # Not `wait_for`: in Python 3.11 it can swallow the cancellation of whoever hangs up.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ready.wait(), POLL_SECONDS)
+            async with asyncio.timeout(POLL_SECONDS):
+                await ready.wait()
         return self
 
     async def __aexit__(
@@ -244,13 +246,16 @@ class _Doorbell:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._listener is not None:
-            self._listener.cancel()
-            await asyncio.wait([self._listener])
+        listener = self._listener
+        while listener is not None and not listener.done():
+            listener.cancel()
+            # Again, if whatever it waited for has swallowed the cancellation.
+            await asyncio.wait([listener], timeout=1.0)
 
     async def wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._rung.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
         self._rung.clear()
 
     async def _listen(self, ready: asyncio.Event) -> None:

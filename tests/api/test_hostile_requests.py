@@ -191,6 +191,14 @@ def test_a_parameter_that_nobody_reads_is_a_422(ada: Api, query: str):
     assert document["errors"][0]["parameter"] == query.partition("=")[0]
 
 
+@pytest.mark.parametrize("given", ["x", "1", "1.", ".1", "1.1.1", "-1.1", "1.1x", "9" * 20 + ".1"])
+def test_an_event_id_that_is_none_is_a_400(ada: Api, given: str):
+    path = f"/v1/tasks/{ada.ask().pk}/events"
+
+    problem(ada.get(path, **{"Last-Event-ID": given}), 400, "bad-event-id")
+    problem(ada.get(f"{path}?after={given}"), 400, "bad-event-id")
+
+
 @pytest.mark.parametrize("ticket", ["0", "-1", "x", "", "1%00", "9" * 30, "²"])
 def test_a_conversation_is_named_by_its_id(ada: Api, ticket: str):
     problem(ada.get(f"/v1/tasks?ticket={ticket}"), 422, "invalid")
