@@ -19,7 +19,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *words): print(*words[:1], flush=True)
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
-WAIT = "import time; print('working', flush=True); time.sleep(120)"
+WAIT = "import time; time.sleep(120)"
 STEP = "import os; print('demo', os.environ['COUNTERSIGN_DEMO'])"
 
 
