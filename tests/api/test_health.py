@@ -142,7 +142,7 @@ def test_metrics_tell_what_the_rows_say(client: Client, ada: Api):
 def test_a_proposal_made_again_counts_as_a_duplicate_prevented(client: Client, ada: Api):
     approval = wait_for_yes(ada.ask())
     Step.objects.create(
-        task=ada.ask(),
+        task=end(ada.ask()),
         n=2,
         kind="tool",
         tool="refund_order",
