@@ -208,4 +208,5 @@ def sweep(folder: Path) -> None:
         known = record.load(old)
         if known and not processes.is_same(known.pid, known.identity):
             record.end_leftovers(known)
+            postgres.remove_elsewhere(old)
             shutil.rmtree(old, ignore_errors=True)

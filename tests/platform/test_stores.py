@@ -179,9 +179,10 @@ async def test_data_in_a_private_folder_of_root_go_where_their_user_can_reach_th
 
     assert answer == (1,)
     assert cluster.data.is_relative_to(postgres.HOME_OF_ROOT)
+    assert (cluster.data.parent / "owner").read_text() == f"{private}\n"
     assert prepare(private) == cluster
     assert folder.stat().st_mode & 0o777 == 0o700
-    postgres.remove(cluster)
+    postgres.remove_elsewhere(private)
     assert not cluster.data.parent.exists()
 
 
