@@ -259,6 +259,24 @@ def withdraw(*, operation_id: int, by: str, reason: str) -> Operation:
     return cancelled
 
 
+@transaction.atomic
+def supersede(*, operation_id: int, reason: str) -> Operation:
+    """End an operation whose order is not what people are asked about any more; `reason` is a code.
+
+    The agent looks again. Raises tools.operations.OperationStateError when it is too late.
+    """
+    operation = operations.lock(operation_id)
+    now = database_now()
+    superseded = operations.supersede(operation_id=operation.pk, reason=reason, now=now)
+    for approval in Approval.objects.select_for_update().filter(
+        operation=operation, status=ApprovalStatus.OPEN
+    ):
+        approval.supersede()
+        approval.save(update_fields=["status"])
+        _record(approval, operation, "superseded", actor="system", now=now)
+    return superseded
+
+
 def expire_due(*, limit: int = 200) -> int:
     """Close the questions whose time is over. Returns how many. Safe to run twice at once."""
     due = list(

@@ -79,7 +79,9 @@ class Refusal:
 MALFORMED = Refusal(422, "That is not a decision. Reload the page and choose again.")
 REASON_NEEDED = Refusal(422, "Say why, so that the customer can be told.", field="reason")
 WRONG_PASSWORD = Refusal(403, "That is not your password. Nothing was decided.", field="password")
-ORDER_CHANGED = "The order is not what it was when this was sealed. Nothing was decided."
+ORDER_CHANGED = (
+    "The order is not what it was when this was sealed, so nothing was sent. The agent looks again."
+)
 SUPERSEDED = Refusal(409, "This is no longer what would be done. Nothing was decided.")
 EXPIRED = Refusal(410, "The time to answer is over. Nothing was decided.")
 NOT_ALLOWED = Refusal(403, "You may not answer this question. Nothing was decided.")
@@ -90,10 +92,10 @@ def _decide(request: HttpRequest, user: User, approval: Approval) -> Refusal | N
     form = DecisionForm(request.POST)
     if not form.is_valid():
         return MALFORMED
-    refusal = _before_a_yes(request, user, approval, form) if form.is_yes else None
-    if refusal is not None:
-        return refusal
     try:
+        refusal = _before_a_yes(request, user, approval, form) if form.is_yes else None
+        if refusal is not None:
+            return refusal
         services.decide(
             approval_id=approval.pk,
             decider=services.by_staff(user),
@@ -114,7 +116,8 @@ def _before_a_yes(
 ) -> Refusal | None:
     """A yes about money needs the password again, and any yes the order as it was sealed.
 
-    A shop that cannot be asked forbids nothing here: everything is decided again before sending.
+    An order that has changed ends the question, so that the agent can ask anew. A shop that cannot
+    be asked forbids nothing here: everything is decided again before sending.
     """
     sight = shown.see(approval)
     if sight.needs_password:
@@ -124,6 +127,7 @@ def _before_a_yes(
     if sight.is_open and sight.content:
         facts = look_up(approval.operation.customer, sight.content)
         if facts.has_changed:
+            services.supersede(operation_id=approval.operation_id, reason="order_changed")
             return Refusal(409, ORDER_CHANGED, facts=facts)
     return None
 

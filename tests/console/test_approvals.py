@@ -144,7 +144,9 @@ def test_guessing_the_password_is_stopped_and_the_right_one_does_not_help(
 
     answer = decide(client, approval, "approve", headers=HX)
 
-    assert answer.status_code in {403, 429}
+    assert answer.status_code == 429
+    assert "Too many wrong passwords" in text_of(answer)
+    assert "<html" not in text_of(answer)
     assert undecided(approval)
 
 
@@ -319,7 +321,7 @@ def test_the_orders_facts_are_fetched_now_and_differences_are_marked(
     assert "$5.00 USD" in changed
 
 
-def test_a_yes_to_an_order_that_has_changed_is_refused_with_the_new_facts(
+def test_a_yes_to_an_order_that_has_changed_sends_nothing_and_shows_the_new_facts(
     buyer, shop_row, sign_in, pretend_shop
 ):
     order_id = buyer.order(40_000)
@@ -332,6 +334,11 @@ def test_a_yes_to_an_order_that_has_changed_is_refused_with_the_new_facts(
     assert answer.status_code == 409
     assert "<del>$0.00 USD</del> <ins>$5.00 USD</ins>" in text_of(answer)
     assert undecided(approval)
+    operation = operation_of(approval)
+    assert (operation.state, operation.reason) == ("superseded", "order_changed")
+    assert Approval.objects.get(pk=approval.pk).status == "superseded"
+    assert Event.objects.filter(action="approval.superseded").count() == 1
+    assert pretend_shop.calls(idempotency_key=operation.idempotency_key) == []
 
 
 def test_hostile_text_is_shown_as_text_with_its_hidden_characters_visible(
