@@ -1,12 +1,14 @@
 """Reads of the trail."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
 from audit.canonical import rfc3339
-from audit.models import Event
+from audit.models import Event, Seal, Unsealed
+
+CLOCKS_DIFFER = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +82,13 @@ def list_events(
 def get_event(event_id: int, *, shop_id: int | None) -> Event:
     """The event, if it is this shop's (None: any shop's). Raises Event.DoesNotExist."""
     return filter_events(EventFilter(shop_id=shop_id)).get(pk=event_id)
+
+
+def get_seal_of(event: Event) -> Seal | None:
+    """The seal that holds the event; None while it still waits for one."""
+    if Unsealed.objects.filter(event_id=event.pk).exists():
+        return None
+    holding = Seal.objects.filter(event_ids__contains=[event.pk]).defer("leaves").order_by("id")
+    # Nearly always among the first seals signed after it, so the others need not be looked through.
+    soon = holding.filter(signed_at__gte=event.at - CLOCKS_DIFFER).first()
+    return soon or holding.first()

@@ -54,7 +54,11 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     if not isinstance(user, User) or not request.path.startswith("/console/"):
         return {}
     return {
-        "console": {"menu": _menu_for(request, user), "zone": timezone.get_current_timezone_name()}
+        "console": {
+            "menu": _menu_for(request, user),
+            "rights": [right.value for right in Right if has_right(user, right)],
+            "zone": timezone.get_current_timezone_name(),
+        }
     }
 
 
@@ -63,6 +67,9 @@ def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
         waiting = list_open_for_staff(shop_id=user.shop_id).count()
         entries: list[tuple[str, str, Right, int | None]] = [
             ("Approvals", "console:queue", Right.READ, waiting),
+            ("Tickets", "console:tickets", Right.READ, None),
+            ("Audit", "console:audit", Right.READ, None),
+            ("Switches", "console:switches", Right.SWITCH, None),
         ]
         items = [
             MenuItem(name, reverse(route), _is_here(request, reverse(route)), count)

@@ -5,6 +5,7 @@ which the template escapes.
 """
 
 import json
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ register = template.Library()
 NAME = 200
 WORDS = 10_000
 MILLION = 1_000_000
+_CODE = re.compile(r"[a-z_]{1,40}", re.ASCII)
 
 
 @register.filter
@@ -32,8 +34,15 @@ def visible(text: object) -> str:
 @register.filter
 def visible_text(text: object) -> str:
     """Several lines, each made visible; the line breaks stay."""
-    lines = str(text)[:WORDS].replace("\r\n", "\n").split("\n")
-    return "\n".join(clean(line, WORDS) for line in lines)
+    shown = visible_all(str(text)[:WORDS])
+    return f"{shown}…" if len(str(text)) > WORDS else shown
+
+
+@register.filter
+def visible_all(text: object) -> str:
+    """The same, however long it is."""
+    lines = str(text).replace("\r\n", "\n").split("\n")
+    return "\n".join(clean(line, len(line)) for line in lines)
 
 
 @register.filter
@@ -94,6 +103,17 @@ def span(length: timedelta | None) -> str:
 
 
 @register.filter
+def milliseconds(value: int) -> str:
+    return span(timedelta(milliseconds=value))
+
+
+@register.filter
+def plain_number(value: float) -> str:
+    """A number as SVG reads it, whatever the locale."""
+    return f"{value:g}"
+
+
+@register.filter
 def until(moment: datetime) -> str:
     """How long until then, to the minute; "over" when it is past."""
     seconds = (moment - timezone.now()).total_seconds()
@@ -115,6 +135,12 @@ def pretty(value: Any) -> str:
 def short(digest: str) -> str:
     """The first twelve hex digits of a digest."""
     return digest[:12]
+
+
+@register.filter
+def tone(code: str) -> str:
+    """A code of ours as the class that colours it; nothing for a text of anybody else's."""
+    return code if _CODE.fullmatch(code) else ""
 
 
 @register.filter

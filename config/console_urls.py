@@ -4,14 +4,27 @@ Mounted under /console/; the admin site under /console/admin/ is for superusers 
 """
 
 from django.contrib.auth.views import LoginView, LogoutView
-from django.urls import path
+from django.urls import path, register_converter
+from django.urls.converters import IntConverter
 
 from accounts.console import Right
+from agents.console import tasks, tickets
 from agents.console.conversation import conversation_of
 from approvals import views as approvals
+from audit import views as audit
 from config.guards import action, page
+from tools import views as switches
 
 app_name = "console"
+
+
+class BigInt(IntConverter):
+    """An id that fits a BIGINT; a longer number is the address of nothing."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_converter(BigInt, "bigint")
 
 urlpatterns = [
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
@@ -31,4 +44,27 @@ urlpatterns = [
         name="decide",
         conversation_of=conversation_of,
     ),
+    page("tickets/", tickets.ticket_list, needs=Right.READ, name="tickets"),
+    page("tickets/<bigint:ticket_id>/", tickets.ticket, needs=Right.READ, name="ticket"),
+    action(
+        "tickets/<bigint:ticket_id>/take-over/",
+        tickets.take_over,
+        needs=Right.WORK,
+        name="take-over",
+    ),
+    action(
+        "tickets/<bigint:ticket_id>/give-back/",
+        tickets.give_back,
+        needs=Right.WORK,
+        name="give-back",
+    ),
+    action("tickets/<bigint:ticket_id>/reply/", tickets.reply, needs=Right.WORK, name="reply"),
+    page("tasks/<bigint:task_id>/", tasks.task, needs=Right.READ, name="task"),
+    page("tasks/<bigint:task_id>/log.json", tasks.log, needs=Right.READ, name="task-log"),
+    page("tasks/<bigint:task_id>/steps/<bigint:n>/", tasks.step, needs=Right.READ, name="step"),
+    page("switches/", switches.overview, needs=Right.SWITCH, name="switches"),
+    action("switches/turn/", switches.turn, needs=Right.SWITCH, name="turn"),
+    page("audit/", audit.browse, needs=Right.READ, name="audit"),
+    page("audit/<bigint:event_id>/", audit.event, needs=Right.READ, name="event"),
+    action("audit/export/", audit.download, needs=Right.EXPORT, name="export"),
 ]

@@ -23,6 +23,19 @@
     if (refusal) (field ?? event.detail.target.querySelector("input:not([type=hidden]), textarea, a"))?.focus();
   });
 
+  // What the reader has opened stays open when the part around it is replaced.
+  const opened = new Set();
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    opened.clear();
+    for (const part of event.detail.target.querySelectorAll("details[open][id]")) opened.add(part.id);
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    for (const id of opened) {
+      const part = document.getElementById(id);
+      if (part instanceof HTMLDetailsElement) part.open = true;
+    }
+  });
+
   // A plain form is sent once, however often its button is pressed.
   document.addEventListener("submit", (event) => {
     const form = event.target;

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Customer, Role, Shop, User
+from agents.models import Step, Task
 from approvals.models import Approval
 from tests.factories import (
     make_approval,
@@ -48,9 +49,29 @@ def make_question(
     gateway.keep_verdicts(
         accepted.verdicts, caller, tool="refund_order", policy_version=1, now=timezone.now()
     )
+    _wait(task, operation)
     make_approval(operation)
     say_yes(operation)
     return Approval.objects.select_related("operation").get(operation=operation, role=Role.STAFF)
+
+
+def _wait(task: Task, operation: Operation) -> None:
+    """The task's first step proposed it, and waits."""
+    now = timezone.now()
+    Step.objects.create(
+        task=task,
+        n=operation.step_n,
+        kind="tool",
+        tool="refund_order",
+        status="waiting",
+        arguments="{}",
+        operation=operation,
+        planned_at=now,
+        started_at=now,
+    )
+    Task.objects.filter(pk=task.pk).update(
+        status="waiting_approval", operation=operation, steps_planned=operation.step_n
+    )
 
 
 def page_of(approval: Approval) -> str:

@@ -1,0 +1,97 @@
+"""The task viewer: every step of a task with its verdicts, approvals, sends, tokens and cost."""
+
+from typing import Any
+
+from django.db.models import Sum
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from accounts.console import user_of
+from accounts.live import live, nothing_new, wants_fragment
+from agents.console import selectors, step_log
+from agents.models import StepKind, Task
+
+
+def task(request: HttpRequest, task_id: int) -> HttpResponse:
+    """A task and a page of its steps; asked again while the task is under way."""
+    found = _find(request, task_id)
+    number = _page_number(request, found)
+    context: dict[str, Any] = {
+        "task": found,
+        "spent": _spent(found),
+        "sights": step_log.see_page(found, number),
+        "pages": _pages(found, number),
+    }
+    context["live"] = live(request, "console/tasks/log.html", context)
+    if wants_fragment(request):
+        if context["live"].is_seen:
+            return nothing_new()
+        return render(request, "console/tasks/log_section.html", context)
+    return render(request, "console/tasks/task.html", context)
+
+
+def step(request: HttpRequest, task_id: int, n: int) -> HttpResponse:
+    """One step in full, nothing cut."""
+    found = _find(request, task_id)
+    sight = step_log.see_step(found, n)
+    if sight is None:
+        raise Http404
+    context = {"task": found, "sight": sight, "is_alone": True}
+    return render(request, "console/tasks/step_page.html", context)
+
+
+def log(request: HttpRequest, task_id: int) -> HttpResponse:
+    """The whole log as a JSON file."""
+    found = _find(request, task_id)
+    return JsonResponse(
+        step_log.as_json(found),
+        json_dumps_params={"indent": 2, "ensure_ascii": False},
+        headers={"Content-Disposition": f'attachment; filename="task-{found.pk}.json"'},
+    )
+
+
+def _find(request: HttpRequest, task_id: int) -> Task:
+    found = selectors.get_task(user_of(request), task_id)
+    if found is None:
+        raise Http404
+    return found
+
+
+def _spent(found: Task) -> dict[str, Any]:
+    """What the steps used, and how often the model was asked."""
+    sums = found.steps.aggregate(
+        tokens_in=Sum("tokens_in", default=0),
+        tokens_cached=Sum("tokens_cached", default=0),
+        tokens_out=Sum("tokens_out", default=0),
+    )
+    calls = found.steps.filter(kind=StepKind.MODEL).count()
+    end = found.finished_at
+    return {**sums, "model_calls": calls, "took": end - found.created_at if end else None}
+
+
+def _page_number(request: HttpRequest, found: Task) -> int:
+    """The page asked for, or the page of the step that a link points to; the first for anything odd."""
+    step_n, page = (_number(request.GET.get(name, "")) for name in ("step", "page"))
+    number = step_log.page_of(step_n) if step_n else page
+    return number if 1 <= number <= step_log.page_count(found) else 1
+
+
+def _pages(found: Task, number: int) -> list[dict[str, Any]]:
+    """Links to the pages; none when there is just one."""
+    count = step_log.page_count(found)
+    if count == 1:
+        return []
+    at = reverse("console:task", args=[found.pk])
+    return [
+        {
+            "url": f"{at}?page={page}",
+            "name": f"{(page - 1) * step_log.PAGE + 1}–{min(page * step_log.PAGE, found.steps_planned)}",  # noqa: RUF001
+            "is_here": page == number,
+        }
+        for page in range(1, count + 1)
+    ]
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0

@@ -1,0 +1,184 @@
+"""Who may open what: every route of the console against every kind of person.
+
+The routes come from the URL conf, so a new one without a row here fails.
+"""
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, reverse
+from django.utils import timezone
+
+from accounts.models import Role
+from audit import services as audit
+from config import console_urls
+from tests.console.desk import make_person, make_question
+from tests.factories import make_shop
+
+SIGN_IN = 302
+OK, NO, NOT_THERE, NOT_SO = 200, 403, 404, 405
+DONE = 302
+
+# What each person gets, in this order. A POST is sent with nothing in it but its CSRF token.
+PEOPLE = ("nobody", "staff", "approver", "auditor", "admin", "stranger")
+EVERYBODY_READS = (SIGN_IN, OK, OK, OK, OK)
+ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "login": ("GET", (OK, DONE, DONE, DONE, DONE, DONE)),
+    "logout": ("POST", (DONE, DONE, DONE, DONE, DONE, DONE)),
+    "queue": ("GET", (*EVERYBODY_READS, OK)),
+    "approval": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "decide": ("POST", (SIGN_IN, NO, 422, NO, 422, NOT_THERE)),
+    "tickets": ("GET", (*EVERYBODY_READS, OK)),
+    "ticket": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "take-over": ("POST", (SIGN_IN, DONE, DONE, NO, DONE, NOT_THERE)),
+    "give-back": ("POST", (SIGN_IN, DONE, DONE, NO, DONE, NOT_THERE)),
+    "reply": ("POST", (SIGN_IN, 422, 422, NO, 422, NOT_THERE)),
+    "task": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "task-log": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "step": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "switches": ("GET", (SIGN_IN, NO, OK, NO, OK, OK)),
+    "turn": ("POST", (SIGN_IN, NO, 422, NO, 422, 422)),
+    "audit": ("GET", (*EVERYBODY_READS, OK)),
+    "event": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "export": ("POST", (SIGN_IN, NO, NO, 422, 422, NO)),
+}
+
+
+@dataclass
+class World:
+    """One shop with one of everything, and somebody of every kind."""
+
+    clients: dict[str, Client]
+    ids: dict[str, Any]
+
+    def address(self, name: str) -> str:
+        (pattern,) = (route for route in routes() if route.name == name)
+        wanted = pattern.pattern.converters
+        return reverse(f"console:{name}", kwargs={key: self.ids[key] for key in wanted})
+
+    def ask(self, method: str, name: str, person: str, **headers: str) -> Any:
+        client = self.clients[person]
+        if method == "GET":
+            return client.get(self.address(name), headers=headers)
+        token = client.get(reverse("console:login"), follow=True).context["csrf_token"]
+        return client.post(self.address(name), {"csrfmiddlewaretoken": token}, headers=headers)
+
+
+def routes() -> list[URLPattern]:
+    found = console_urls.urlpatterns
+    assert all(isinstance(route, URLPattern) for route in found)
+    return list(found)
+
+
+@pytest.fixture
+def world(shop) -> World:
+    approval = make_question(shop)
+    operation = approval.operation
+    now = timezone.now()
+    event = audit.record(
+        actor="system", action="shop.changed", subject="shop:1", at=now, shop_id=shop.pk
+    )
+    people = {
+        "staff": make_person(shop, "staff-1"),
+        "approver": make_person(shop, "approver-1", is_approver=True),
+        "auditor": make_person(shop, "auditor-1", role=Role.AUDITOR),
+        "admin": make_person(None, "admin-1", role=Role.ADMIN, is_approver=True),
+        "stranger": make_person(make_shop(), "stranger-1", is_approver=True),
+    }
+    clients = {"nobody": Client(enforce_csrf_checks=True)}
+    for name, user in people.items():
+        clients[name] = Client(enforce_csrf_checks=True)
+        clients[name].force_login(user, backend="accounts.backends.ConsoleBackend")
+    ids = {
+        "public_id": approval.public_id,
+        "ticket_id": operation.ticket_id,
+        "task_id": operation.task_id,
+        "n": operation.step_n,
+        "event_id": event.pk,
+    }
+    return World(clients, ids)
+
+
+def test_every_route_has_a_row():
+    assert {route.name for route in routes()} == set(ROUTES)
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_each_person_gets_what_their_role_allows(world: World, name: str):
+    method, expected = ROUTES[name]
+
+    got = [world.ask(method, name, person).status_code for person in PEOPLE]
+
+    assert dict(zip(PEOPLE, got, strict=True)) == dict(zip(PEOPLE, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", [name for name, (method, _) in ROUTES.items() if method == "POST"])
+def test_an_action_is_never_done_by_get(world: World, name: str):
+    for person in PEOPLE:
+        assert world.ask("GET", name, person).status_code == NOT_SO
+
+
+@pytest.mark.parametrize("name", [name for name, (method, _) in ROUTES.items() if method == "POST"])
+def test_an_action_needs_its_csrf_token(world: World, name: str):
+    for person in ("nobody", "approver", "auditor", "admin"):
+        assert world.clients[person].post(world.address(name), {}).status_code == NO
+
+
+def test_a_page_is_not_posted_to(world: World):
+    for name, (method, _) in ROUTES.items():
+        if method == "GET" and name != "login":
+            assert world.ask("POST", name, "admin").status_code in {NOT_SO}, name
+
+
+def test_whoever_is_not_signed_in_comes_back_to_where_they_wanted(world: World):
+    answer = world.ask("GET", "ticket", "nobody")
+
+    assert answer.headers["Location"].startswith(reverse("console:login"))
+    assert f"next={world.address('ticket').replace('/', '%2F')}" in answer.headers["Location"]
+
+
+def test_the_sign_in_page_sends_nobody_to_a_foreign_site(shop, client):
+    make_person(shop, "dana")
+    answer = client.post(
+        reverse("console:login"),
+        {"username": "dana", "password": "a long enough password", "next": "https://evil.example/"},
+    )
+
+    assert answer.headers["Location"] == reverse("console:queue")
+
+
+def test_unknown_ids_of_any_size_are_not_there(world: World):
+    client = world.clients["admin"]
+    for path in (
+        f"/console/approvals/{uuid.uuid4()}/",
+        "/console/tickets/999999999/",
+        "/console/tasks/999999999999999999/",
+        "/console/tasks/99999999999999999999999999/",
+        f"/console/tasks/{world.ids['task_id']}/steps/999/",
+        "/console/audit/999999999999/",
+    ):
+        assert client.get(path).status_code == NOT_THERE, path
+
+
+def test_a_deactivated_person_is_out_at_once(world: World, shop):
+    gone = make_person(shop, "gone")
+    client = Client()
+    client.force_login(gone, backend="accounts.backends.ConsoleBackend")
+    gone.is_active = False
+    gone.save(update_fields=["is_active"])
+
+    assert client.get(reverse("console:queue")).status_code == SIGN_IN
+
+
+def test_the_admin_site_is_for_superusers_and_has_no_door_of_its_own(world: World, shop):
+    root = make_person(None, "root", role=Role.ADMIN, is_superuser=True, is_staff=True)
+    client = Client()
+    client.force_login(root, backend="accounts.backends.ConsoleBackend")
+
+    assert client.get(reverse("admin:index")).status_code == OK
+    assert world.clients["admin"].get(reverse("admin:index")).status_code == SIGN_IN
+    answer = world.clients["nobody"].get(reverse("admin:login"))
+    assert answer.headers["Location"].startswith(reverse("console:login"))
