@@ -61,6 +61,7 @@ def _seed_shop(at: DemoShop, now: datetime) -> Shop:
         defaults={
             **wanted,
             "name": "Harbour & Pine",
+            "mail_from": "care@harbour-and-pine.example",
             "time_zone": "America/New_York",
             "identity_issuer": SLUG,
             "oauth_client_secret_encrypted": encrypt(at.client_secret),

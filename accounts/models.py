@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import EmailValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -82,6 +82,13 @@ class Shop(models.Model):
         max_length=60,
         default="orders_stub",
         help_text="Which record describes how this shop's API behaves.",
+    )
+
+    mail_from = models.CharField(
+        max_length=254,
+        blank=True,
+        validators=[EmailValidator()],
+        help_text="The sender of closure e-mails; without it none are sent.",
     )
 
     staff_limit = models.PositiveBigIntegerField(

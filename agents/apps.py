@@ -9,4 +9,7 @@ class AgentsConfig(AppConfig):
 
     @override
     def ready(self) -> None:
-        from agents import jobs, receivers
+        from agents import closing, jobs, receivers
+        from tools import tickets
+
+        tickets.plug_in(closing.Desk())

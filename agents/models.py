@@ -88,6 +88,8 @@ class Ticket(models.Model):
     opened_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True)
+    # The idempotency key of the closure that closed it; empty when staff did.
+    closed_by = models.CharField(max_length=80, blank=True)
 
     class Meta:
         constraints = [

@@ -25,7 +25,7 @@ from approvals import services as approvals
 from audit import services as audit
 from tools import gateway, operations
 from tools.clock import database_now
-from tools.models import Operation, State
+from tools.models import Kind, Operation, State
 from tools.reconcile import delay_before_next_look
 
 # Tries of one model call before a person is asked; waits double from one second to a minute.
@@ -155,7 +155,8 @@ class Recording:
             self._move_on()
         elif operation.state == State.NEEDS_PERSON:
             self._finish_step(operations.result(operation), error="needs_person")
-            self._hand_off(HandOff("outcome_needs_person"))
+            is_mail = operation.kind == Kind.CLOSE_TICKET
+            self._hand_off(HandOff("mail_outcome_unknown" if is_mail else "outcome_needs_person"))
         elif operation.state == State.UNKNOWN:
             self._wait(TaskStatus.WAITING_OUTCOME, delay_before_next_look(operation, self.now))
         elif operation.state == State.APPROVED:

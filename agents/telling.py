@@ -35,6 +35,10 @@ HAND_OFF_TEXTS = {
         "I can't confirm yet what became of this, so a colleague is checking it with the shop. "
         "They'll reply to you here; there is nothing you need to do."
     ),
+    "mail_outcome_unknown": (
+        "Your request is closed. I can't tell whether the e-mail about it has arrived; a colleague "
+        "knows of it, and it will not be sent twice by itself."
+    ),
     "model_unavailable": (
         "I can't work on this at the moment, so I've passed it to a colleague. "
         "They'll reply to you here."

@@ -48,6 +48,8 @@ MODEL_PRICE_OUTPUT = env.integer("COUNTERSIGN_MODEL_PRICE_OUTPUT", 600)
 
 # --- Work -------------------------------------------------------------------------------------
 SHOP_TIMEOUT = env.integer("COUNTERSIGN_SHOP_TIMEOUT", 8, minimum=1)  # seconds for one shop call
+# Where closure e-mails go: smtp:// or smtps://, with user and password when needed. Empty: none.
+SMTP_URL = env.text("COUNTERSIGN_SMTP_URL", "")
 LEASE_SECONDS = env.integer("COUNTERSIGN_LEASE_SECONDS", 60, minimum=5)
 if LEASE_SECONDS <= 2 * MODEL_TIMEOUT or LEASE_SECONDS <= 3 * SHOP_TIMEOUT:
     env.faults.append(
@@ -126,7 +128,7 @@ TEMPLATES = [
 ]
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "BACKEND": "config.layers.DoorbellLayer",
         "CONFIG": {"hosts": [REDIS_URL]},
     },
 }

@@ -14,6 +14,7 @@ from tools.clients.shapes import Order
 from tools.models import Finding, Gate, Operation, State, Verdict
 from tools.policy import DeniedError, Ruling
 from tools.seal import BrokenSealError, facts_of, open_seal
+from tools.tickets import TicketFacts
 
 # Asks the layer above whether the people who said yes still may; called inside the transaction.
 StillGranted = Callable[[Operation], bool]
@@ -36,10 +37,11 @@ NOT_GRANTED = Refusal("approvals_still_hold", "approval_no_longer_valid")
 SEAL_BROKEN = Refusal("seal_is_whole", "seal_broken")
 ORDER_NOT_FOUND = Refusal("customer_owns_it", "order_not_found")
 ORDER_CHANGED = Refusal("facts_unchanged", "order_changed")
+TICKET_CHANGED = Refusal("facts_unchanged", "ticket_changed")
 
 
 def why_not(
-    operation: Operation, order: Order, still_granted: StillGranted, now: datetime
+    operation: Operation, subject: Order | TicketFacts, still_granted: StillGranted, now: datetime
 ) -> Refusal | None:
     """What forbids sending this operation now; None when nothing does.
 
@@ -54,9 +56,9 @@ def why_not(
         content = open_seal(operation.seal, operation.digest)
     except BrokenSealError:
         return SEAL_BROKEN
-    if facts_of(order) != content["facts"]:
-        return ORDER_CHANGED
-    return _changed_decision(operation, content, order, now)
+    if facts_of(subject) != content["facts"]:
+        return ORDER_CHANGED if isinstance(subject, Order) else TICKET_CHANGED
+    return _changed_decision(operation, content, subject, now)
 
 
 def is_off(operation: Operation) -> bool:
@@ -107,7 +109,10 @@ def _keep(operation: Operation, rule: str, finding: Finding, ruling: Ruling, now
 
 
 def _changed_decision(
-    operation: Operation, content: dict[str, Any], order: Order, now: datetime
+    operation: Operation,
+    content: dict[str, Any],
+    subject: Order | TicketFacts,
+    now: datetime,
 ) -> Refusal | None:
     """Do today's rules still lead to exactly this, with no more people to ask?"""
     tool = registry.effect_tool(operation.kind)
@@ -117,7 +122,7 @@ def _changed_decision(
     # Locked as at the proposal: totals are counted one decision at a time.
     Customer.objects.select_for_update().get(pk=operation.customer_id)
     try:
-        intent = tool.decide(arguments, order, operation.shop, now, ruling)
+        intent = tool.decide(arguments, subject, operation.shop, now, ruling)
     except DeniedError:
         return changed
     total = policy.get_rolling_total(

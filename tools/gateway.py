@@ -16,15 +16,17 @@ from pydantic import ValidationError
 
 from accounts.models import Customer, Shop
 from accounts.services import DelegationRevokedError
-from tools import operations, policy, registry, strictjson
+from tools import operations, policy, registry, strictjson, tickets
 from tools.access import ask
 from tools.catalogue.base import (
     Arguments,
     DocumentTool,
     EffectTool,
     HandOffTool,
+    OrderTool,
     Reading,
     ReadTool,
+    TicketTool,
     Tool,
 )
 from tools.clients.errors import NotFoundError, UnauthorizedError
@@ -34,6 +36,7 @@ from tools.models import Finding, Gate, Operation, State, Verdict
 from tools.policy import DeniedError, Ruled, Ruling
 from tools.seal import open_seal
 from tools.text import clean
+from tools.tickets import TicketFacts
 
 UNKNOWN_TOOL = "There is no such tool."
 NOT_FOUND = "There is no order with that number in this customer's account."
@@ -81,11 +84,11 @@ class Answered:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change with the order's facts as just read, ready for `propose`."""
+    """A change with the facts of its order or ticket as just read, ready for `propose`."""
 
-    tool: EffectTool[Any]
+    tool: EffectTool[Any, Any]
     arguments: Arguments
-    order: Order
+    subject: Order | TicketFacts
     verdicts: Sequence[Ruled]
 
 
@@ -122,7 +125,9 @@ def examine(
             )
         if isinstance(tool, DocumentTool):
             return _from_documents(tool, arguments, caller, now, ruling)
-        if not isinstance(tool, ReadTool | EffectTool):
+        if isinstance(tool, TicketTool):
+            return _about_the_ticket(tool, arguments, caller, ruling)
+        if not isinstance(tool, ReadTool | OrderTool):
             raise TypeError(tool)
         return _with_the_shop(tool, arguments, caller, ruling)
     except DeniedError as exc:
@@ -209,8 +214,17 @@ def _from_documents(
     return Answered(tool.read(arguments, caller.shop, today), ruling.verdicts)
 
 
+def _about_the_ticket(
+    tool: TicketTool[Any], arguments: Arguments, caller: Caller, ruling: Ruling
+) -> Proposal:
+    """Gate 3 for the ticket that the task itself belongs to: there is no other to name."""
+    facts = tickets.desk().look(ticket_id=caller.ticket_id, closure="")
+    ruling.allow(Gate.SCOPE, "ticket_of_the_task", ticket=facts.ticket)
+    return Proposal(tool, arguments, facts, ruling.verdicts)
+
+
 def _with_the_shop(
-    tool: ReadTool[Any] | EffectTool[Any], arguments: Arguments, caller: Caller, ruling: Ruling
+    tool: ReadTool[Any] | OrderTool[Any], arguments: Arguments, caller: Caller, ruling: Ruling
 ) -> Answered | Proposal:
     """Gate 3, and gate 4 for reads: whatever the customer's own token does not show is not there."""
 
@@ -260,7 +274,7 @@ def propose(proposal: Proposal, caller: Caller, *, now: datetime) -> Refused | A
         known = _known_operation(proposal, customer, shop, caller, now, ruling)
         if known is not None:
             return Accepted(known, is_new=False, verdicts=ruling.verdicts)
-        intent = proposal.tool.decide(proposal.arguments, proposal.order, shop, now, ruling)
+        intent = proposal.tool.decide(proposal.arguments, proposal.subject, shop, now, ruling)
     except DeniedError as exc:
         return Refused(exc.code, exc.message, ruling.verdicts)
     total = policy.get_rolling_total(customer_id=customer.pk, shop=shop, now=now, before_id=None)
@@ -269,7 +283,7 @@ def propose(proposal: Proposal, caller: Caller, *, now: datetime) -> Refused | A
         intent,
         shop=shop,
         customer=customer,
-        order=proposal.order,
+        subject=proposal.subject,
         arguments=proposal.arguments.model_dump(mode="json"),
         required_roles=roles,
         ticket_id=caller.ticket_id,
@@ -293,13 +307,13 @@ def _known_operation(
     Raises DeniedError when another change of the order is under way, or when the same one was
     already turned down in this task.
     """
-    current = operations.get_open(shop_id=shop.pk, order_id=proposal.order.id)
+    current = operations.get_open(shop_id=shop.pk, subject=proposal.subject)
     earlier = operations.list_of_task(task_id=caller.task_id)
     if current is None and not earlier:
         return None
     try:
         # Its own ruling: this looks only for sameness, the verdicts follow in `propose`.
-        key = proposal.tool.decide(proposal.arguments, proposal.order, shop, now, Ruling()).key(
+        key = proposal.tool.decide(proposal.arguments, proposal.subject, shop, now, Ruling()).key(
             customer=customer.external_id
         )
     except DeniedError:
@@ -309,7 +323,7 @@ def _known_operation(
             "no_other_change_under_way",
             holds=current.intent == key or _asks_the_same(proposal, current),
             code="another_change_in_progress",
-            message=f"Another change of order {proposal.order.id} is still in progress.",
+            message="Another change of this is still in progress.",
             operation=current.idempotency_key,
             state=current.state,
         )

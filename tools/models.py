@@ -17,6 +17,7 @@ class Kind(models.TextChoices):
     REFUND = "refund"
     CANCEL = "cancel"
     CHANGE_ADDRESS = "change_address"
+    CLOSE_TICKET = "close_ticket"
 
 
 class State(models.TextChoices):
@@ -65,7 +66,7 @@ class Operation(models.Model):
     task_id = models.BigIntegerField()
     step_n = models.PositiveIntegerField()
     kind = models.CharField(max_length=20, choices=Kind.choices)
-    order_id = models.CharField(max_length=64)
+    order_id = models.CharField(max_length=64, blank=True)
     state = FSMField(
         choices=State.choices, default=State.AWAITING_APPROVAL, protected=True, max_length=20
     )
@@ -136,7 +137,17 @@ class Operation(models.Model):
             models.UniqueConstraint(
                 name="operation_one_open_per_order",
                 fields=["shop", "order_id"],
-                condition=Q(state__in=OPEN),
+                condition=Q(state__in=OPEN) & ~Q(order_id=""),
+            ),
+            models.UniqueConstraint(
+                name="operation_one_open_closure_per_ticket",
+                fields=["ticket_id"],
+                condition=Q(state__in=OPEN, kind=Kind.CLOSE_TICKET),
+            ),
+            models.CheckConstraint(
+                name="operation_is_about_an_order_or_a_ticket",
+                condition=Q(order_id="", kind=Kind.CLOSE_TICKET)
+                | (~Q(order_id="") & ~Q(kind=Kind.CLOSE_TICKET)),
             ),
             models.UniqueConstraint(name="operation_one_per_step", fields=["task_id", "step_n"]),
         ]

@@ -15,9 +15,10 @@ from accounts.models import Customer, Role, Shop
 from audit import services as audit
 from tools import money
 from tools.clients.shapes import Order
-from tools.models import OPEN, Operation, State
+from tools.models import OPEN, Kind, Operation, State
 from tools.seal import Intent, seal
 from tools.signals import operation_moved
+from tools.tickets import TicketFacts
 
 IN_WORDS = {
     State.AWAITING_APPROVAL: "waiting for a yes",
@@ -36,9 +37,12 @@ class OperationStateError(Exception):
         self.operation = operation
 
 
-def get_open(*, shop_id: int, order_id: str) -> Operation | None:
-    """The order's one non-final operation, if there is one."""
-    return Operation.objects.filter(shop_id=shop_id, order_id=order_id, state__in=OPEN).first()
+def get_open(*, shop_id: int, subject: Order | TicketFacts) -> Operation | None:
+    """The one non-final operation about an order, or the one closure of a ticket."""
+    live = Operation.objects.filter(shop_id=shop_id, state__in=OPEN)
+    if isinstance(subject, TicketFacts):
+        return live.filter(ticket_id=subject.ticket, kind=Kind.CLOSE_TICKET).first()
+    return live.filter(order_id=subject.id).first()
 
 
 def list_of_task(*, task_id: int) -> list[Operation]:
@@ -60,7 +64,7 @@ def create(
     *,
     shop: Shop,
     customer: Customer,
-    order: Order,
+    subject: Order | TicketFacts,
     arguments: dict[str, Any],
     required_roles: list[str],
     ticket_id: int,
@@ -81,7 +85,7 @@ def create(
         intent,
         shop=shop.slug,
         customer=customer.external_id,
-        order=order,
+        subject=subject,
         arguments=arguments,
         policy_version=shop.policy_version,
         expires_at=expires_at,
@@ -195,6 +199,21 @@ def result(operation: Operation) -> dict[str, Any]:
     if operation.state in IN_WORDS:
         told["message"] = f"This is {IN_WORDS[State(operation.state)]}."
     return told
+
+
+def in_words(operation: Operation) -> str:
+    """A change that happened, in a line for its customer."""
+    what = {
+        Kind.REFUND: "Refunded {amount} for order {order}",
+        Kind.CANCEL: "Cancelled order {order}",
+        Kind.CHANGE_ADDRESS: "Changed the delivery address of order {order}",
+        Kind.CLOSE_TICKET: "Closed this request",
+    }[Kind(operation.kind)]
+    amount = ""
+    if operation.amount is not None:
+        amount = money.show(operation.amount, operation.currency, operation.customer.locale)
+    told = what.format(amount=amount, order=operation.order_id)
+    return f"{told} (reference {operation.reference})"
 
 
 def lock(operation_id: int) -> Operation:

@@ -30,12 +30,14 @@ from tools.sending import (
     STALE_WORKER,
     Lease,
     Outcome,
+    carrier_of,
     get,
-    look_at_order,
+    look_at_subject,
     new_attempt,
     settle,
     transmit,
 )
+from tools.tickets import TicketFacts
 
 MAX_SENDS = 5
 # Without an answer for this long a person is asked, whatever the window.
@@ -63,6 +65,8 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
     seen = _seen_by_a_stale_worker(operation)
     if seen is not None:
         return settle(operation.pk, seen, lease)
+    if operation.kind == Kind.CLOSE_TICKET:
+        return _leave_to_person(operation.pk, lease, "mail has no key: it is never sent again")
     capabilities = for_provider(operation.shop.provider)
     try:
         if capabilities.lookup_by_key:
@@ -73,13 +77,13 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
                 return settle(operation.pk, _from_look_up(operation, receipt), lease)
         if not _should_send_again(operation.pk, lease, capabilities):
             return get(operation.pk)
-        client, order = look_at_order(operation)
+        client, subject = look_at_subject(operation)
     except _CANNOT_ASK as exc:
         return _wait_or_give_up(operation.pk, lease, f"look-up failed: {type(exc).__name__}")
-    operation, attempt = _begin_again(operation.pk, order, lease, still_granted)
+    operation, attempt = _begin_again(operation.pk, subject, lease, still_granted)
     if attempt is None:
         return operation
-    return transmit(operation, attempt, client, lease, order_version=order.version)
+    return transmit(operation, attempt, carrier_of(client, subject), lease)
 
 
 def delay_before_next_look(operation: Operation, now: datetime) -> float:
@@ -199,7 +203,7 @@ def _may_resend(
 
 
 def _begin_again(
-    operation_id: int, order: Order, lease: Lease, still_granted: StillGranted
+    operation_id: int, subject: Order | TicketFacts, lease: Lease, still_granted: StillGranted
 ) -> tuple[Operation, Attempt | None]:
     """Decide again as for a first send; what forbids it now is for a person to weigh.
 
@@ -212,7 +216,7 @@ def _begin_again(
         now = database_now()
         if execution.is_off(operation):
             return operation, None
-        refusal = execution.why_not(operation, order, still_granted, now)
+        refusal = execution.why_not(operation, subject, still_granted, now)
         if refusal is not None:
             execution.keep_refusal(operation, refusal, now)
             _ask_person(operation, f"not sent again: {refusal.reason}", now)
@@ -230,6 +234,14 @@ def _wait_or_give_up(operation_id: int, lease: Lease, why: str) -> Operation:
             return operation
         if operation.first_sent_at is not None and now - operation.first_sent_at >= GIVE_UP_AFTER:
             _ask_person(operation, why, now)
+    return operation
+
+
+def _leave_to_person(operation_id: int, lease: Lease, why: str) -> Operation:
+    with transaction.atomic(durable=True):
+        operation = operations.lock(operation_id)
+        if operation.state == State.UNKNOWN and operation.epoch == lease.epoch:
+            _ask_person(operation, why, database_now())
     return operation
 
 

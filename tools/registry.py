@@ -7,6 +7,7 @@ from django.db.models import Q
 from tools.catalogue.address import CHANGE_ADDRESS
 from tools.catalogue.base import EffectTool, Tool, schema
 from tools.catalogue.cancel import CANCEL_ORDER
+from tools.catalogue.close_ticket import CLOSE_TICKET
 from tools.catalogue.hand_off import HAND_OFF
 from tools.catalogue.orders import FIND_ORDERS, TRACK_PARCEL
 from tools.catalogue.policy_search import SEARCH_POLICY
@@ -20,10 +21,11 @@ _ALL: tuple[Tool[Any], ...] = (
     CANCEL_ORDER,
     REFUND_ORDER,
     SEARCH_POLICY,
+    CLOSE_TICKET,
     HAND_OFF,
 )
 TOOLS: dict[str, Tool[Any]] = {tool.name: tool for tool in _ALL}
-EFFECTS: dict[str, EffectTool[Any]] = {
+EFFECTS: dict[str, EffectTool[Any, Any]] = {
     tool.kind: tool for tool in _ALL if isinstance(tool, EffectTool)
 }
 
@@ -31,7 +33,7 @@ EFFECTS: dict[str, EffectTool[Any]] = {
 SCHEMAS: list[dict[str, Any]] = [schema(tool) for tool in _ALL]
 
 
-def effect_tool(kind: Kind | str) -> EffectTool[Any]:
+def effect_tool(kind: Kind | str) -> EffectTool[Any, Any]:
     """The tool behind an operation's kind."""
     return EFFECTS[kind]
 

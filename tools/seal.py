@@ -14,6 +14,7 @@ import rfc8785
 
 from tools import money
 from tools.clients.shapes import Order
+from tools.tickets import TicketFacts
 
 FORMAT = 1
 
@@ -28,11 +29,14 @@ def digest_of(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def facts_of(order: Order) -> dict[str, Any]:
-    """The material facts of an order: a change in any of them voids what was approved.
+def facts_of(subject: Order | TicketFacts) -> dict[str, Any]:
+    """The material facts of an order or a ticket: a change in any of them voids what was approved.
 
-    Notes are left out on purpose: a new note changes nothing about what people said yes to.
+    An order's notes are left out on purpose: a new one changes nothing about what people said yes to.
     """
+    if isinstance(subject, TicketFacts):
+        return subject.as_facts()
+    order = subject
     return {
         "status": order.status,
         "currency": order.currency,
@@ -85,7 +89,7 @@ def seal(
     *,
     shop: str,
     customer: str,
-    order: Order,
+    subject: Order | TicketFacts,
     arguments: dict[str, Any],
     policy_version: int,
     expires_at: datetime,
@@ -99,8 +103,8 @@ def seal(
             "customer": customer,
             "kind": intent.kind,
             "order": intent.order_id,
-            "order_version": order.version,
-            "facts": facts_of(order),
+            "order_version": subject.version if isinstance(subject, Order) else None,
+            "facts": facts_of(subject),
             "arguments": arguments,
             "request": intent.request,
             "shown": intent.shown,
@@ -149,6 +153,7 @@ _TITLES = {
     "refund": "Refund {amount} for order {order}",
     "cancel": "Cancel order {order}",
     "change_address": "Change the delivery address of order {order}",
+    "close_ticket": "Close this conversation and send one e-mail",
 }
 _REASONS = {
     "damaged": "arrived damaged",
@@ -173,10 +178,19 @@ def describe(content: dict[str, Any], locale: str = "en_US") -> Card:
         order_id=content["order"],
         lines=[_line_text(line) for line in shown.get("lines", [])],
         before=_address_lines(shown.get("from")),
-        after=_address_lines(shown.get("to")),
+        after=_address_lines(shown.get("to")) or _mail_lines(content),
         amount=amount,
         reason=_REASONS.get(content["request"].get("reason", ""), ""),
     )
+
+
+def _mail_lines(content: dict[str, Any]) -> list[str]:
+    """The e-mail of a closure, as it will be sent."""
+    if content["kind"] != "close_ticket":
+        return []
+    mail = content["request"]
+    text = [line for line in mail["text"].splitlines() if line]
+    return [f"To: {mail['recipient']}", f"Subject: {mail['subject']}", *text]
 
 
 def _line_text(line: dict[str, Any]) -> str:

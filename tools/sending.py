@@ -9,6 +9,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -16,8 +17,9 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.services import DelegationRevokedError
-from tools import execution, operations
+from tools import carriers, execution, operations, tickets
 from tools.access import ask
+from tools.carriers import Carrier
 from tools.clients.capabilities import for_provider
 from tools.clients.errors import (
     InProgressError,
@@ -29,13 +31,14 @@ from tools.clients.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from tools.clients.shapes import Order, Receipt
+from tools.clients.shapes import Order
 from tools.clients.shop import ShopClient
 from tools.clock import database_now
 from tools.execution import Refusal, StillGranted
 from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, State
 from tools.outside import leave_database
 from tools.seal import BrokenSealError, open_seal, request_body
+from tools.tickets import TicketFacts
 
 # Refusals that say nothing about what an earlier send under the same key has done.
 ORDER_NOT_FOUND = "order_not_found"
@@ -76,15 +79,15 @@ def send(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Ope
     if operation.state != State.APPROVED:
         return operation
     try:
-        client, order = look_at_order(operation)
+        client, subject = look_at_subject(operation)
     except (UnauthorizedError, DelegationRevokedError):
         return _end(operation.pk, execution.ACCESS_REVOKED)
     except NotFoundError:
         return _end(operation.pk, execution.ORDER_NOT_FOUND)
-    operation, attempt = _begin(operation.pk, order, lease, still_granted)
+    operation, attempt = _begin(operation.pk, subject, lease, still_granted)
     if attempt is None:
         return operation
-    return transmit(operation, attempt, client, lease, order_version=order.version)
+    return transmit(operation, attempt, carrier_of(client, subject), lease)
 
 
 def get(operation_id: int) -> Operation:
@@ -92,9 +95,24 @@ def get(operation_id: int) -> Operation:
     return Operation.objects.select_related("shop", "customer__shop").get(pk=operation_id)
 
 
-def look_at_order(operation: Operation) -> tuple[ShopClient, Order]:
-    """The order as its customer sees it now, and the client that saw it."""
+def look_at_subject(operation: Operation) -> tuple[ShopClient | None, Order | TicketFacts]:
+    """The order as its customer sees it now, with the client that saw it; or the ticket's facts."""
+    if operation.kind == Kind.CLOSE_TICKET:
+        return None, tickets.desk().look(
+            ticket_id=operation.ticket_id, closure=operation.idempotency_key
+        )
     return ask(operation.customer, lambda client: (client, client.get_order(operation.order_id)))
+
+
+def carrier_of(client: ShopClient | None, subject: Order | TicketFacts) -> Carrier:
+    """Who takes the bytes out: the shop's client for this order, or the mail server.
+
+    The order is the one whose facts were just found to be the sealed ones: an edit that changed
+    none of them (a note) has raised its version and voids nothing.
+    """
+    if client is None or isinstance(subject, TicketFacts):
+        return carriers.mail
+    return partial(carriers.shop, client, subject.version)
 
 
 def _end(operation_id: int, refusal: Refusal) -> Operation:
@@ -107,7 +125,7 @@ def _end(operation_id: int, refusal: Refusal) -> Operation:
 
 
 def _begin(
-    operation_id: int, order: Order, lease: Lease, still_granted: StillGranted
+    operation_id: int, subject: Order | TicketFacts, lease: Lease, still_granted: StillGranted
 ) -> tuple[Operation, Attempt | None]:
     """Decide again under lock, then commit the intent to send. Without an attempt: do not send."""
     with transaction.atomic(durable=True):
@@ -119,11 +137,15 @@ def _begin(
             return execution.end_unsent(operation, execution.EXPIRED, now), None
         if execution.is_off(operation):
             return operation, None
-        refusal = execution.why_not(operation, order, still_granted, now)
+        refusal = execution.why_not(operation, subject, still_granted, now)
         if refusal is not None:
             return execution.end_unsent(operation, refusal, now), None
         operation.start(epoch=lease.epoch, at=now)
         operation.save(update_fields=["state", "epoch", "first_sent_at"])
+        if operation.kind == Kind.CLOSE_TICKET:
+            tickets.desk().close(
+                ticket_id=operation.ticket_id, closure=operation.idempotency_key, now=now
+            )
         return operation, new_attempt(operation, lease)
 
 
@@ -142,22 +164,14 @@ def new_attempt(operation: Operation, lease: Lease) -> Attempt:
     return attempt
 
 
-def transmit(
-    operation: Operation, attempt: Attempt, client: ShopClient, lease: Lease, *, order_version: int
-) -> Operation:
-    """Put the sealed bytes on the wire and commit what came of it.
-
-    `order_version` is of the order whose facts were just found to be the sealed ones: an edit that
-    changed none of them (a note) has raised the version and voids nothing.
-    """
+def transmit(operation: Operation, attempt: Attempt, carrier: Carrier, lease: Lease) -> Operation:
+    """Put the sealed bytes on the wire and commit what came of it."""
     leave_database()
-    outcome = _over_the_wire(operation, client, lease, order_version)
+    outcome = _over_the_wire(operation, carrier, lease)
     return settle(operation.pk, outcome, lease, attempt_id=attempt.pk)
 
 
-def _over_the_wire(
-    operation: Operation, client: ShopClient, lease: Lease, order_version: int
-) -> Outcome:
+def _over_the_wire(operation: Operation, carrier: Carrier, lease: Lease) -> Outcome:
     try:
         content = open_seal(operation.seal, operation.digest)
     except BrokenSealError:
@@ -165,15 +179,13 @@ def _over_the_wire(
     # In the same breath as the socket write: a worker that overslept must not start a send.
     if time.monotonic() + settings.SHOP_TIMEOUT >= lease.ends_at:
         return Outcome(AttemptOutcome.NOT_SENT, "lease_too_short")
-    return _outcome_of_call(operation, content, client, order_version)
+    return _outcome_of_call(operation, content, carrier)
 
 
-def _outcome_of_call(
-    operation: Operation, content: dict[str, Any], client: ShopClient, order_version: int
-) -> Outcome:
+def _outcome_of_call(operation: Operation, content: dict[str, Any], carrier: Carrier) -> Outcome:
     """Tell apart what a call showed, by what it means for the effect."""
     try:
-        receipt = _call(operation, content, client, order_version)
+        reference = carrier(operation, content)
     except RefusedError as exc:
         return Outcome(AttemptOutcome.REFUSED, exc.code)
     except NotFoundError:
@@ -192,19 +204,7 @@ def _outcome_of_call(
         return Outcome(AttemptOutcome.NOT_SENT, "unavailable")
     except UnknownOutcomeError as exc:
         return Outcome(AttemptOutcome.UNKNOWN, exc.kind, needs_person=exc.kind == "mismatch")
-    return Outcome(AttemptOutcome.SUCCEEDED, "confirmed", reference=receipt.id)
-
-
-def _call(
-    operation: Operation, content: dict[str, Any], client: ShopClient, order_version: int
-) -> Receipt:
-    body = request_body(content)
-    key = operation.idempotency_key
-    if operation.kind == Kind.REFUND:
-        return client.refund(operation.order_id, body, key)
-    if operation.kind == Kind.CANCEL:
-        return client.cancel(operation.order_id, order_version, body, key)
-    return client.change_address(operation.order_id, order_version, body, key)
+    return Outcome(AttemptOutcome.SUCCEEDED, "confirmed", reference=reference)
 
 
 def settle(

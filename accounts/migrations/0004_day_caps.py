@@ -4,34 +4,45 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0003_allowed_origins'),
+        ("accounts", "0003_allowed_origins"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='shop',
-            name='customer_day_max_cost',
-            field=models.PositiveBigIntegerField(default=2000000, help_text='Per customer and day, in millionths of a US dollar.'),
+            model_name="shop",
+            name="customer_day_max_cost",
+            field=models.PositiveBigIntegerField(
+                default=2000000, help_text="Per customer and day, in millionths of a US dollar."
+            ),
         ),
         migrations.AddField(
-            model_name='shop',
-            name='customer_day_max_tokens',
+            model_name="shop",
+            name="customer_day_max_tokens",
             field=models.PositiveBigIntegerField(default=400000),
         ),
         migrations.AddField(
-            model_name='shop',
-            name='shop_day_max_cost',
-            field=models.PositiveBigIntegerField(default=500000000, help_text='Per day, in millionths of a US dollar.'),
+            model_name="shop",
+            name="shop_day_max_cost",
+            field=models.PositiveBigIntegerField(
+                default=500000000, help_text="Per day, in millionths of a US dollar."
+            ),
         ),
         migrations.AddField(
-            model_name='shop',
-            name='shop_day_max_tokens',
+            model_name="shop",
+            name="shop_day_max_tokens",
             field=models.PositiveBigIntegerField(default=1000000000),
         ),
         migrations.AddConstraint(
-            model_name='shop',
-            constraint=models.CheckConstraint(condition=models.Q(('customer_day_max_tokens__lte', 1000000000000000), ('customer_day_max_cost__lte', 1000000000000000), ('shop_day_max_tokens__lte', 1000000000000000), ('shop_day_max_cost__lte', 1000000000000000)), name='shop_day_caps_fit_bigint'),
+            model_name="shop",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("customer_day_max_tokens__lte", 1000000000000000),
+                    ("customer_day_max_cost__lte", 1000000000000000),
+                    ("shop_day_max_tokens__lte", 1000000000000000),
+                    ("shop_day_max_cost__lte", 1000000000000000),
+                ),
+                name="shop_day_caps_fit_bigint",
+            ),
         ),
     ]

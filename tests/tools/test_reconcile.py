@@ -345,9 +345,9 @@ def test_a_worker_lost_before_the_first_byte_is_followed_by_another(buyer, provi
 
 
 def test_a_worker_lost_after_its_bytes_is_found_out(buyer, provider):
-    operation, _, order = begun(buyer)
-    client = sending.look_at_order(operation)[0]
-    sending._over_the_wire(operation, client, lease(), order.version)
+    operation, _, _order = begun(buyer)
+    carrier = sending.carrier_of(*sending.look_at_subject(operation))
+    sending._over_the_wire(operation, carrier, lease())
 
     found = find_out(operation)
 
@@ -370,10 +370,10 @@ def test_a_worker_that_wakes_up_late_changes_nothing(buyer, provider):
 
 def test_a_stale_worker_s_receipt_is_believed_by_whoever_holds_the_operation(buyer, provider):
     provider(lookup_by_key=False, key_window_seconds=None)
-    operation, attempt, order = begun(buyer)
+    operation, attempt, _order = begun(buyer)
     reconcile._take_over(operation.pk, lease(2))
-    client = sending.look_at_order(operation)[0]
-    stale = sending.transmit(operation, attempt, client, lease(1), order_version=order.version)
+    carrier = sending.carrier_of(*sending.look_at_subject(operation))
+    stale = sending.transmit(operation, attempt, carrier, lease(1))
     assert stale.state == State.UNKNOWN
 
     found = find_out(operation, epoch=3)
@@ -393,12 +393,10 @@ def test_an_older_lease_cannot_take_an_operation_back(buyer, provider):
 
 
 def test_a_worker_that_overslept_its_lease_sends_nothing(buyer, provider):
-    operation, attempt, order = begun(buyer)
-    client = sending.look_at_order(operation)[0]
+    operation, attempt, _order = begun(buyer)
+    carrier = sending.carrier_of(*sending.look_at_subject(operation))
 
-    after = sending.transmit(
-        operation, attempt, client, lease(1, seconds=0.5), order_version=order.version
-    )
+    after = sending.transmit(operation, attempt, carrier, lease(1, seconds=0.5))
 
     assert after.state == State.APPROVED
     assert writes(buyer, operation) == []

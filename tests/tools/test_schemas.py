@@ -31,6 +31,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "reason": "damaged",
     },
     "search_policy": {"question": "May I return a mug?"},
+    "close_ticket": {"resolution": "The mug was refunded."},
     "hand_off": {"reason": "The customer asked for a person."},
 }
 AUTHORITY = [

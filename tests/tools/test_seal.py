@@ -36,7 +36,7 @@ def sealed(order=None, **changes):
         Intent(**fields | changes),
         shop="demo",
         customer="ada",
-        order=order,
+        subject=order,
         arguments={"order_id": "1042", "items": None, "amount": None, "reason": "damaged"},
         policy_version=3,
         expires_at=EXPIRES,

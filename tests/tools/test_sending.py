@@ -499,8 +499,8 @@ def test_a_stale_worker_changes_no_state_and_leaves_evidence(buyer):
     assert attempt is not None
     Operation.objects.filter(pk=operation.pk).update(epoch=2)
 
-    client = sending.look_at_order(started)[0]
-    sent = sending.transmit(started, attempt, client, lease(1), order_version=order.version)
+    carrier = sending.carrier_of(*sending.look_at_subject(started))
+    sent = sending.transmit(started, attempt, carrier, lease(1))
 
     assert (sent.state, sent.epoch) == (State.SENDING, 2)
     (observation,) = operation.observations.all()

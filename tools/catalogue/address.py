@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import Field
 
 from accounts.models import Shop
-from tools.catalogue.base import Arguments, EffectTool
+from tools.catalogue.base import Arguments, OrderTool
 from tools.clients.shapes import Order
 from tools.models import Kind
 from tools.policy import Ruling
@@ -94,7 +94,7 @@ def _is_plain(text: str) -> bool:
     )
 
 
-CHANGE_ADDRESS = EffectTool(
+CHANGE_ADDRESS = OrderTool(
     name="change_address",
     description=(
         "Propose a new delivery address for an order that has not shipped. The customer is shown "

@@ -14,6 +14,7 @@ from tools.clients.shop import ShopClient
 from tools.models import Kind
 from tools.policy import Ruling
 from tools.seal import Intent
+from tools.tickets import TicketFacts
 
 
 class Arguments(BaseModel):
@@ -23,6 +24,7 @@ class Arguments(BaseModel):
 
 
 A = TypeVar("A", bound=Arguments)
+F = TypeVar("F", Order, TicketFacts)
 
 
 @dataclass(frozen=True)
@@ -67,21 +69,32 @@ class DocumentTool(Tool[A]):
 
 
 @dataclass(frozen=True)
-class EffectTool(Tool[A]):
-    """A tool that changes an order.
+class EffectTool(Tool[A], Generic[A, F]):
+    """A tool that changes something.
 
-    `decide` applies the rules to an order's facts: it returns the intent or raises DeniedError.
-    It is pure, so that the same decision is made again at sending.
+    `decide` applies the rules to the facts of what it changes: it returns the intent or raises
+    DeniedError. It is pure, so that the same decision is made again at sending.
     """
 
     kind: Kind
-    order_id: Callable[[A], str]
-    decide: Callable[[A, Order, Shop, datetime, Ruling], Intent]
+    decide: Callable[[A, F, Shop, datetime, Ruling], Intent]
 
     @property
     @override
     def has_side_effects(self) -> bool:
         return True
+
+
+@dataclass(frozen=True)
+class OrderTool(EffectTool[A, Order]):
+    """A tool that changes one of the customer's orders at the shop."""
+
+    order_id: Callable[[A], str]
+
+
+@dataclass(frozen=True)
+class TicketTool(EffectTool[A, TicketFacts]):
+    """A tool that changes the ticket it is called in."""
 
 
 @dataclass(frozen=True)

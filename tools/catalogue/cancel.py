@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from accounts.models import Shop
-from tools.catalogue.base import Arguments, EffectTool
+from tools.catalogue.base import Arguments, OrderTool
 from tools.clients.shapes import Order
 from tools.models import Kind
 from tools.policy import Ruling
@@ -60,7 +60,7 @@ def decide(
     )
 
 
-CANCEL_ORDER = EffectTool(
+CANCEL_ORDER = OrderTool(
     name="cancel_order",
     description=(
         "Propose to cancel an order that has not shipped. The customer is shown it and asked. The "

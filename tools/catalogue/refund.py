@@ -7,7 +7,7 @@ from pydantic import Field
 
 from accounts.models import Shop
 from tools import money
-from tools.catalogue.base import Arguments, EffectTool
+from tools.catalogue.base import Arguments, OrderTool
 from tools.clients.shapes import Line, Order
 from tools.models import Kind
 from tools.policy import Ruling
@@ -189,7 +189,7 @@ def _shown(line: Line, quantity: int) -> dict[str, Any]:
     }
 
 
-REFUND_ORDER = EffectTool(
+REFUND_ORDER = OrderTool(
     name="refund_order",
     description=(
         "Propose a refund of a delivered order, of some of its items, or of an amount. The customer "

@@ -1,0 +1,55 @@
+"""The ticket as a tool sees it: facts to seal, and the one thing a closure does to it.
+
+Tickets live in a layer above. It plugs its own desk in here at the start (`plug_in`), so that the
+closure of a ticket is proposed, approved and sent like every other change.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class TicketFacts:
+    """What a closure rests on: a change in any of these voids what was approved.
+
+    `last_heard` is the number of the last message that was not the agent's own: whoever writes
+    meanwhile has more to say. `done` lists the ticket's changes that truly happened, in words.
+    """
+
+    ticket: int
+    is_open: bool
+    speaker: str
+    last_heard: int
+    recipient: str
+    done: tuple[str, ...]
+
+    def as_facts(self) -> dict[str, Any]:
+        facts = asdict(self)
+        facts["done"] = list(self.done)
+        return facts
+
+
+class TicketDesk(Protocol):
+    """What the layer of tickets offers to tools."""
+
+    def look(self, *, ticket_id: int, closure: str) -> TicketFacts:
+        """The facts now. A ticket that this closure (its idempotency key) closed counts as open."""
+        ...
+
+    def close(self, *, ticket_id: int, closure: str, now: datetime) -> None:
+        """Close the ticket in the caller's transaction; closing it again changes nothing."""
+        ...
+
+
+_plugged: list[TicketDesk] = []
+
+
+def plug_in(desk: TicketDesk) -> None:
+    """Name the desk that holds the tickets; called once, at the start."""
+    _plugged[:] = [desk]
+
+
+def desk() -> TicketDesk:
+    """The desk that was plugged in."""
+    return _plugged[0]
