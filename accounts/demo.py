@@ -60,8 +60,8 @@ def _seed_shop(at: DemoShop, now: datetime) -> Shop:
         slug=SLUG,
         defaults={
             **wanted,
-            "name": "Harbour & Pine",
-            "mail_from": "care@harbour-and-pine.example",
+            "name": "Juniper & Clay",
+            "mail_from": "care@juniper-and-clay.example",
             "time_zone": "America/New_York",
             "identity_issuer": SLUG,
             "oauth_client_secret_encrypted": encrypt(at.client_secret),

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -51,18 +51,25 @@ def serve(options: argparse.Namespace) -> int:
         key_window=options.key_window,
         demo=not options.no_demo,
     )
-    with _only_server(config.data), _listen(options.host, options.port) as listener:
-        _serve_on(listener, open_shop(config), options.host)
+    with ExitStack() as stack:
+        stack.enter_context(_only_server(config.data))
+        listener = stack.enter_context(_listen(options.host, options.port))
+        mail = None
+        if options.mail_port is not None:
+            mail = stack.enter_context(_listen(options.host, options.mail_port))
+        _serve_on(listener, open_shop(config), options.host, mail)
     return 0
 
 
-def _serve_on(listener: socket.socket, shop: Shop, host: str) -> None:
+def _serve_on(
+    listener: socket.socket, shop: Shop, host: str, mail: socket.socket | None = None
+) -> None:
     server = uvicorn.Server(
         uvicorn.Config(
-            build_app(shop),
+            build_app(shop, mail),
             log_level="warning",
             access_log=False,
-            lifespan="off",
+            lifespan="on",
             server_header=False,
             timeout_graceful_shutdown=1,
         )
@@ -160,6 +167,9 @@ def _parser() -> argparse.ArgumentParser:
         default=DAY,
         metavar="SECONDS",
         help="how long an idempotency key is remembered (24 hours)",
+    )
+    serving.add_argument(
+        "--mail-port", type=int, metavar="PORT", help="take e-mails over SMTP on this port too"
     )
     serving.add_argument("--no-demo", action="store_true", help="start without the demo catalogue")
     loading = commands.add_parser("load_shop", help="load a catalogue of customers and orders")

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orders_stub import effects, ledger, orders, shapes, times
+from orders_stub import effects, ledger, mailroom, orders, shapes, times
 from orders_stub.calls import read_body, refused
 from orders_stub.effects import Origin
 from orders_stub.errors import RefusalError, invalid_request, not_found
@@ -85,6 +85,13 @@ def forget_calls(shop: Shop, _request: Request, _: Any) -> Response:
     """`DELETE /control/ledger`: the calls only."""
     ledger.forget_calls(shop.db)
     return Response(status_code=204)
+
+
+def show_mail(shop: Shop, request: Request, _: Any) -> Response:
+    """`GET /control/mail`."""
+    return JSONResponse(
+        {"mails": mailroom.list_mails(shop.db, request.query_params.get("recipient"))}
+    )
 
 
 def list_faults(shop: Shop, _request: Request, _: Any) -> Response:
@@ -178,6 +185,7 @@ def _order(order: orders.Order) -> Response:
 routes = [
     Route("/control/ledger", door(show_ledger)),
     Route("/control/ledger", door(forget_calls), methods=["DELETE"]),
+    Route("/control/mail", door(show_mail)),
     Route("/control/faults", door(list_faults)),
     Route("/control/faults", door(add_fault), methods=["POST"]),
     Route("/control/faults", door(clear_faults), methods=["DELETE"]),

@@ -94,6 +94,16 @@ CREATE TABLE IF NOT EXISTS calls (
     error TEXT,
     fault TEXT
 );
+CREATE TABLE IF NOT EXISTS mails (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    recipient TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS mails_by_recipient ON mails (recipient);
 CREATE INDEX IF NOT EXISTS calls_by_key ON calls (idempotency_key);
 CREATE INDEX IF NOT EXISTS calls_by_order ON calls (order_id);
 """

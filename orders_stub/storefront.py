@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from orders_stub import orders, shapes, times
+from orders_stub import mailroom, orders, shapes, times
 from orders_stub.calls import read_body
 from orders_stub.errors import RefusalError
 from orders_stub.identity import get_customer, is_blocked
@@ -208,6 +208,16 @@ async def order(request: Request) -> Response:
     return page(request, "order.html", {"order": found})
 
 
+async def mail(request: Request) -> Response:
+    """`GET /mail`: the e-mails that came for the signed-in customer."""
+    customer = _signed_in(request)
+    if customer is None:
+        return RedirectResponse("/", 303)
+    shop: Shop = request.app.state.shop
+    mails = mailroom.list_mails(shop.db, customer["email"])[::-1]
+    return page(request, "mail.html", {"mails": mails})
+
+
 def missing(request: Request, status: int = 404) -> Response:
     """The page for what is not there."""
     return page(request, "missing.html", {}, status)
@@ -240,6 +250,7 @@ routes = [
     Route("/sign-in", sign_in, methods=["POST"]),
     Route("/sign-out", sign_out, methods=["POST"]),
     Route("/identity", identity),
+    Route("/mail", mail),
     Route("/orders", order_list),
     Route("/orders/{order_id}", order),
     Mount("/static", StaticFiles(directory=HERE / "static")),

@@ -61,6 +61,8 @@ def complete(
         "REDIS_URL": redis_url,
         "PYTHONUNBUFFERED": "1",
     }
+    if env.get("COUNTERSIGN_DEMO", "true") != "false":
+        ours["COUNTERSIGN_SMTP_URL"] = f"smtp://{HOST}:{ports.mail}"
     if not brings_own_model(env):
         ours["OPENAI_BASE_URL"] = f"http://{HOST}:{ports.model}/v1"
         ours["COUNTERSIGN_MODEL_IS_STAND_IN"] = "true"

@@ -1,4 +1,4 @@
-"""The three neighbouring ports: web, pretend shop, pretend model."""
+"""The neighbouring ports: web, pretend shop, pretend model, and the pretend shop's mail."""
 
 import random
 import socket
@@ -15,7 +15,10 @@ FORBIDDEN = {5432, 6379}  # where other people's PostgreSQL and Redis live
 
 @dataclass(frozen=True)
 class Ports:
-    """PORT serves the product; PORT+1 the pretend shop; PORT+2 the pretend model."""
+    """PORT serves the product; PORT+1 the pretend shop; PORT+2 the pretend model.
+
+    The pretend shop takes e-mails over SMTP on PORT+3.
+    """
 
     web: int
 
@@ -27,8 +30,12 @@ class Ports:
     def model(self) -> int:
         return self.web + 2
 
+    @property
+    def mail(self) -> int:
+        return self.web + 3
+
     def named(self) -> dict[str, int]:
-        return {"web": self.web, "shop": self.shop, "model": self.model}
+        return {"web": self.web, "shop": self.shop, "model": self.model, "mail": self.mail}
 
 
 def choose(text: str) -> Ports:
@@ -39,11 +46,11 @@ def choose(text: str) -> Ports:
     if (
         not text.isascii()
         or not text.isdigit()
-        or not 0 <= int(text) <= 65533
+        or not 0 <= int(text) <= 65532
         or 0 < int(text) < 1024
     ):
         raise SetupError(
-            f"PORT must be a number from 1024 to 65533, or 0 for any free one, and is {text!r}."
+            f"PORT must be a number from 1024 to 65532, or 0 for any free one, and is {text!r}."
         )
     return Ports(int(text)) if int(text) else find_free()
 
@@ -61,14 +68,14 @@ def is_free(port: int) -> bool:
 
 
 def find_free() -> Ports:
-    """Three free neighbouring ports, below the range from which outgoing connections take theirs."""
+    """Free neighbouring ports, below the range from which outgoing connections take theirs."""
     for _ in range(200):
         ports = Ports(random.randrange(10000, 32000))  # noqa: S311 - no secret
         if not FORBIDDEN.intersection(ports.named().values()) and all(
             map(is_free, ports.named().values())
         ):
             return ports
-    raise SetupError("found no three free neighbouring ports between 10000 and 32000.")
+    raise SetupError("found no four free neighbouring ports between 10000 and 32000.")
 
 
 def find_one_free() -> int:
@@ -92,7 +99,7 @@ def require_free(needed: dict[str, int]) -> None:
     raise SetupError(
         "; ".join(lines) + ".\n"
         f"Stop that, or take other ports: PORT={other} script/server uses "
-        f"{other}, {other + 1} and {other + 2}."
+        f"{other} to {other + 3}."
     )
 
 

@@ -65,6 +65,7 @@ class Local:
             *("shop", "orders_stub", "serve", "--port", str(self.ports.shop)),
             *("--data", str(self.folder / "orders_stub")),
             *("--agent-url", f"http://{HOST}:{self.ports.web}"),
+            *("--mail-port", str(self.ports.mail)),
         )
 
     def model(self) -> Program:

@@ -52,7 +52,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "OPENAI_API_KEY put your own services in place of the bundled ones; .env is read.",
     )
     parser.add_argument(
-        "--port", help="serve on PORT, PORT+1 and PORT+2 (default: $PORT or 8000; 0: any free ones)"
+        "--port", help="serve on PORT to PORT+3 (default: $PORT or 8000; 0: any free ones)"
     )
     parser.add_argument(
         "--quiet", action="store_true", help="keep the programs' lines in files only"
@@ -271,7 +271,9 @@ class Server:
         record.save(self.folder, self.record)
 
     def _urls(self) -> dict[str, str]:
-        web, shop, model = (f"http://{HOST}:{port}" for port in self.ports.named().values())
+        web, shop, model = (
+            f"http://{HOST}:{port}" for port in (self.ports.web, self.ports.shop, self.ports.model)
+        )
         return {
             "web": web,
             "console": f"{web}/console/",

@@ -59,7 +59,7 @@ def test_the_demo_is_ready_for_ada_after_seeding(pretend_shop, news):
 
     shop = Shop.objects.get(slug="demo")
     port = pretend_shop.url.rpartition(":")[2]
-    assert output == f"The demo shop Harbour & Pine is ready at {pretend_shop.url}.\n"
+    assert output == f"The demo shop Juniper & Clay is ready at {pretend_shop.url}.\n"
     assert shop.allowed_origins == [f"http://127.0.0.1:{port}", f"http://localhost:{port}"]
     assert decrypt(shop.oauth_client_secret_encrypted) == "demo-client-secret-of-the-pretend-shop"
     assert WidgetKey.objects.get(key="demo").shop == shop

@@ -13,7 +13,7 @@ __all__ = ["buyer", "new_buyer", "pretend_shop", "shop_process", "shop_row"]
 
 @pytest.fixture
 def shop(db) -> Shop:
-    return make_shop(name="Harbour & Pine")
+    return make_shop(name="Juniper & Clay")
 
 
 @pytest.fixture

@@ -52,12 +52,12 @@ def test_a_port_is_free_again_once_its_server_has_gone():
 
 @pytest.mark.parametrize("text", ["", "http", "-1", "80", "65534", "8000.5", "٨٠٠٠"])
 def test_an_odd_port_is_refused_with_what_is_allowed(text):
-    with pytest.raises(SetupError, match="from 1024 to 65533, or 0"):
+    with pytest.raises(SetupError, match="from 1024 to 65532, or 0"):
         ports.choose(text)
 
 
-def test_port_zero_takes_three_free_neighbours():
+def test_port_zero_takes_free_neighbours():
     chosen = ports.choose("0")
 
-    assert chosen.named() == {"web": chosen.web, "shop": chosen.web + 1, "model": chosen.web + 2}
+    assert list(chosen.named().values()) == [chosen.web + n for n in range(4)]
     assert all(map(ports.is_free, chosen.named().values()))
