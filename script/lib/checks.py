@@ -1,6 +1,5 @@
 """`script/test`: every check and test, against a PostgreSQL and a Redis of their own."""
 
-import argparse
 import asyncio
 import os
 import re
@@ -26,21 +25,23 @@ COLOUR = re.compile(r"\033\[[0-9;]*m")
 UNSET_IN_TESTS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DATABASE_URL", "REDIS_URL")
 
 
+HELP = """usage: script/test [PATH or option of pytest]...
+
+Run every check and test, or with PATHs (from the checkout's root) and options such as -k or -x
+only those tests. PostgreSQL and Redis are started for the run and deleted after it."""
+
+
 def main(arguments: list[str]) -> int:
     """0 when everything passed."""
-    parser = argparse.ArgumentParser(
-        prog="script/test",
-        description="Run every check and test, or only the tests at PATH.",
-        epilog="Further options, such as -k or -x, go to pytest.",
-    )
-    parser.add_argument("paths", nargs="*", metavar="PATH")
-    options, further = parser.parse_known_args(arguments)
+    if {"-h", "--help"} & set(arguments):
+        print(HELP)
+        return 0
     try:
         sweep(ROOT / ".data")
-        ensure_chromium(needed=not options.paths)
+        ensure_chromium(needed=not arguments)
         folder = Path(tempfile.mkdtemp(prefix="test-", dir=_parent()))
         try:
-            return asyncio.run(Run(folder=folder, paths=[*further, *options.paths]).all())
+            return asyncio.run(Run(folder=folder, arguments=arguments).all())
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     except (SetupError, OSError) as exc:
@@ -53,7 +54,7 @@ class Run:
     """One run: stores up, checks in order, stores down."""
 
     folder: Path
-    paths: list[str]
+    arguments: list[str]
     failed: list[str] = field(default_factory=list)
     interrupted: bool = False
     _current: subprocess.Popen[bytes] | None = None
@@ -67,7 +68,7 @@ class Run:
         cluster = postgres.prepare(self.folder, durable=False)
         try:
             env = await self._start_stores(cluster)
-            closing = await asyncio.to_thread(self._checks, env)
+            closing = await asyncio.to_thread(self.checks, env)
         finally:
             await self.supervisor.stop()
             self.output.close()
@@ -91,10 +92,10 @@ class Run:
         )
         return {**env, "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def _checks(self, env: dict[str, str]) -> str:
+    def checks(self, env: dict[str, str]) -> str:
         """Run all of them, whatever fails on the way; pytest's closing line."""
         python = sys.executable
-        if not self.paths:
+        if not self.arguments:
             bin_ = Path(python).parent
             for name, words in {
                 "ruff format": [str(bin_ / "ruff"), "format", "--check", "."],
@@ -110,7 +111,7 @@ class Run:
 
     def _pytest_options(self) -> list[str]:
         colour = ["--color=yes"] if sys.stdout.isatty() else []
-        return [*colour, *(self.paths or ["-n", "2"])]
+        return [*colour, *(self.arguments or ["-n", "2"])]
 
     def check(self, name: str, words: list[str], env: dict[str, str]) -> str:
         """Run one check, its lines passing through; the last line that closes a pytest run."""

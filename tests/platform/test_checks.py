@@ -16,7 +16,7 @@ CLOSING = "======= 2 failed, 1,024 passed, 3 skipped, 1 warning in 61.02s (0:01:
 
 @pytest.fixture
 def run(tmp_path):
-    run = checks.Run(folder=tmp_path, paths=[])
+    run = checks.Run(folder=tmp_path, arguments=[])
     run.output = Output(logs=tmp_path / "logs", names=[], quiet=True)
     return run
 
@@ -48,6 +48,29 @@ def test_every_check_stands_under_its_heading_with_its_lines_passed_through(run,
     assert (one, two) == ("one", "two")
     assert took.endswith(" s)")
     assert run.failed == []
+
+
+@pytest.mark.parametrize(
+    "words", [["tests/platform", "-k", "seal"], ["-n", "2", "--dist", "loadfile", "tests"]]
+)
+def test_what_follows_the_command_goes_to_pytest_as_it_stands(run, words, monkeypatch):
+    called = []
+    monkeypatch.setattr(run, "check", lambda name, words, env: called.append((name, words)))
+    run.arguments = words
+
+    run.checks({})
+
+    assert [name for name, _ in called] == ["pytest"]
+    assert called[0][1][-len(words) :] == words
+
+
+def test_without_arguments_every_check_runs_in_order_and_pytest_last(run, monkeypatch):
+    called = []
+    monkeypatch.setattr(run, "check", lambda name, *_: called.append(name))
+
+    run.checks({})
+
+    assert called == ["ruff format", "ruff check", "mypy", "lint-imports", "migrations", "pytest"]
 
 
 def test_after_an_interruption_no_further_check_begins(run, capsys):
