@@ -11,6 +11,8 @@ from celery import signature
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from tools.trigger import Point, reach
+
 ADVANCE = "agents.advance"
 SWEEP = "agents.sweep"
 EXPIRE = "approvals.expire"
@@ -25,9 +27,11 @@ def advance(task_id: int, *, countdown: float = 0) -> None:
 
 
 def _send(task_id: int, countdown: float) -> None:
+    reach(Point.C02)
     try:
         signature(ADVANCE, kwargs={"task_ids": [task_id]}).apply_async(
             countdown=countdown or None, retry=False
         )
     except OperationalError:
         logger.warning("The broker is away; the sweep will wake task %s", task_id)
+    reach(Point.C03)

@@ -20,6 +20,7 @@ from tools import money
 from tools.models import Operation, State
 from tools.registry import EFFECTS
 from tools.seal import describe, open_seal
+from tools.trigger import Point, reach
 
 logger = logging.getLogger(__name__)
 
@@ -177,6 +178,7 @@ def ring(task_id: int, ticket_id: int) -> None:
     if layer is None:
         return
     try:
+        reach(Point.C19)
         send = async_to_sync(layer.group_send)
         send(task_group(task_id), {"type": "doorbell"})
         send(ticket_group(ticket_id), {"type": "doorbell"})

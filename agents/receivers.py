@@ -8,15 +8,18 @@ from agents import dispatch, events
 from agents.models import Task
 from approvals.signals import approval_changed
 from tools.signals import operation_moved
+from tools.trigger import Point, reach
 
 
 @receiver(operation_moved)
 def wake_task(*, task_id: int, **_: Any) -> None:
+    reach(Point.C11)
     dispatch.advance(task_id)
 
 
 @receiver(approval_changed)
 def tell_followers(*, task_id: int, **_: Any) -> None:
+    reach(Point.C10)
     ticket_id = Task.objects.filter(pk=task_id).values_list("ticket_id", flat=True).first()
     if ticket_id is not None:
         events.ring(task_id, ticket_id)

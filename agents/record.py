@@ -27,6 +27,7 @@ from tools import gateway, operations
 from tools.clock import database_now
 from tools.models import Kind, Operation, State
 from tools.reconcile import delay_before_next_look
+from tools.trigger import Point, reach
 
 # Tries of one model call before a person is asked; waits double from one second to a minute.
 MAX_MODEL_TRIES = 6
@@ -40,6 +41,7 @@ def record(held: Claim, outcome: StepOutcome) -> None:
     with transaction.atomic(durable=True):
         recording = Recording(held)
         recording.take(outcome)
+    reach(Point.C18)
 
 
 class Recording:
@@ -146,10 +148,12 @@ class Recording:
             return
         self.step.operation = accepted.operation
         self.task.operation = accepted.operation
+        reach(Point.C09)
         approvals.request(accepted.operation, role="customer", now=self.now)
         self._wait(TaskStatus.WAITING_APPROVAL)
 
     def _operation_stands(self, operation: Operation) -> None:
+        reach(Point.C17)
         if operation.is_final:
             self._finish_step(operations.result(operation), error=_error_of(operation))
             self._move_on()

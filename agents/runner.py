@@ -22,6 +22,7 @@ from tools.clients.errors import ThrottledError, UnavailableError
 from tools.models import Operation, State
 from tools.outside import leave_database
 from tools.registry import TOOLS
+from tools.trigger import Point, reach
 
 # A step whose worker died or failed this often is not tried again: it may be what kills them.
 MAX_LOST = 3
@@ -57,6 +58,7 @@ def _ask_model(held: Claim) -> StepOutcome:
     if request is None or held.spent_budget:
         return GiveUp(f"{held.spent_budget}_budget_spent")
     leave_database()
+    reach(Point.C06)
     try:
         reply = llm.complete(
             model=held.task.model,
@@ -69,10 +71,12 @@ def _ask_model(held: Claim) -> StepOutcome:
         return ModelFailed(exc.kind, retry_after=exc.retry_after, may_be_charged=exc.may_be_charged)
     except llm.ModelRefusedError as exc:
         return ModelFailed(exc.kind, is_final=True)
+    reach(Point.C07)
     return ModelAnswered(reply)
 
 
 def _examine(held: Claim) -> ToolExamined:
+    reach(Point.C08)
     call = gateway.Call(name=held.step.tool, arguments=held.step.arguments)
     return ToolExamined(
         gateway.examine(call, caller_of(held), offered=frozenset(TOOLS), now=timezone.now())

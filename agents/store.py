@@ -30,6 +30,7 @@ from agents.transcript import Said
 from tools.clock import ClockTimestamp, database_now
 from tools.registry import EFFECTS
 from tools.sending import Lease
+from tools.trigger import Point, reach
 
 EFFECT_TOOLS = frozenset(tool.name for tool in EFFECTS.values())
 
@@ -128,6 +129,7 @@ def _start(task: Task, claimed_at: float) -> Claim:
             "budget_day",
         ]
     )
+    reach(Point.C05)
     steps = tuple(logged(row) for row in rows[:-1])
     messages = tuple(said_in(task.ticket_id))
     request = None

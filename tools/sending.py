@@ -39,6 +39,7 @@ from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, 
 from tools.outside import leave_database
 from tools.seal import BrokenSealError, open_seal, request_body
 from tools.tickets import TicketFacts
+from tools.trigger import Point, reach
 
 # Refusals that say nothing about what an earlier send under the same key has done.
 ORDER_NOT_FOUND = "order_not_found"
@@ -78,6 +79,7 @@ def send(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Ope
     operation = get(operation_id)
     if operation.state != State.APPROVED:
         return operation
+    reach(Point.C12)
     try:
         client, subject = look_at_subject(operation)
     except (UnauthorizedError, DelegationRevokedError):
@@ -140,6 +142,7 @@ def _begin(
         refusal = execution.why_not(operation, subject, still_granted, now)
         if refusal is not None:
             return execution.end_unsent(operation, refusal, now), None
+        reach(Point.C13)
         operation.start(epoch=lease.epoch, at=now)
         operation.save(update_fields=["state", "epoch", "first_sent_at"])
         if operation.kind == Kind.CLOSE_TICKET:
@@ -167,7 +170,9 @@ def new_attempt(operation: Operation, lease: Lease) -> Attempt:
 def transmit(operation: Operation, attempt: Attempt, carrier: Carrier, lease: Lease) -> Operation:
     """Put the sealed bytes on the wire and commit what came of it."""
     leave_database()
+    reach(Point.C14)
     outcome = _over_the_wire(operation, carrier, lease)
+    reach(Point.C16)
     return settle(operation.pk, outcome, lease, attempt_id=attempt.pk)
 
 

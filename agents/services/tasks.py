@@ -13,6 +13,7 @@ from approvals import services as approvals
 from audit import services as audit
 from tools.models import UNSENT, State
 from tools.operations import OperationStateError
+from tools.trigger import Point, reach
 
 RETRY_SECONDS = 2.0
 
@@ -25,6 +26,7 @@ def advance(*, task_ids: Sequence[int]) -> None:
     Safe to call twice, late, or beside itself: the claim decides.
     """
     for task_id in task_ids:
+        reach(Point.C04)
         for held in store.claim([task_id]):
             events.ring(held.task.pk, held.task.ticket_id)
             _advance_one(held)

@@ -24,6 +24,7 @@ from agents.moves import CallModel, CallTool
 from agents.services.tasks import cancel, record_task, ring_after_commit
 from audit import services as audit
 from tools.text import clean
+from tools.trigger import Point, reach
 
 MAX_MESSAGE = 4000
 # The advisory lock's class: "a customer's submissions".
@@ -110,6 +111,7 @@ def submit(
         ring_after_commit(ticket.pk, live)
         return Submitted(ticket, message, live, is_new=False)
     task = _open_task(customer, ticket, message, agent, now)
+    reach(Point.C01)
     return Submitted(ticket, message, task, is_new=True)
 
 

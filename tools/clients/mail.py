@@ -13,6 +13,7 @@ from email.policy import SMTP
 from urllib.parse import unquote, urlsplit
 
 from tools.clients.errors import RefusedError, UnavailableError, UnknownOutcomeError
+from tools.trigger import Point, reach
 
 FORBIDDEN_IN_HEADERS = ("\r", "\n", "\0")
 
@@ -93,6 +94,7 @@ class MailServer:
             raise UnknownOutcomeError("timeout") from exc
         except (OSError, smtplib.SMTPException) as exc:
             raise UnknownOutcomeError("reset") from exc
+        reach(Point.C15)
         if code != 250:
             raise RefusedError("mail_refused", _shown(answer), code)
 

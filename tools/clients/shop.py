@@ -22,6 +22,7 @@ from tools.clients.errors import (
     UnknownOutcomeError,
 )
 from tools.clients.shapes import ErrorBody, Order, OrderPage, Receipt, Shape, Tracking
+from tools.trigger import Point, reach
 
 PAGE_LIMIT = 50
 MAX_RETRY_AFTER = 3600.0  # seconds
@@ -158,6 +159,7 @@ class ShopClient:
             raise UnavailableError("connect") from exc
         except wire.BrokenError as exc:
             raise UnknownOutcomeError(exc.kind) from exc
+        reach(Point.C15)
         return _judge_write(answer, key)
 
     def _headers(self) -> dict[str, str]:
