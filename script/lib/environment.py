@@ -48,6 +48,11 @@ def brings_own_model(env: Mapping[str, str]) -> bool:
     return bool(env.get("OPENAI_API_KEY") or env.get("OPENAI_BASE_URL"))
 
 
+def is_demo(env: Mapping[str, str]) -> bool:
+    """Whether demo data and the pretend shop belong to this server: yes unless told otherwise."""
+    return (env.get("COUNTERSIGN_DEMO") or "true").lower() in {"1", "true", "yes", "on"}
+
+
 def complete(
     env: Mapping[str, str], *, folder: Path, ports: Ports, database_url: str, redis_url: str
 ) -> dict[str, str]:
@@ -61,7 +66,7 @@ def complete(
         "REDIS_URL": redis_url,
         "PYTHONUNBUFFERED": "1",
     }
-    if env.get("COUNTERSIGN_DEMO", "true") != "false":
+    if is_demo(env):
         ours["COUNTERSIGN_SMTP_URL"] = f"smtp://{HOST}:{ports.mail}"
     if not brings_own_model(env):
         ours["OPENAI_BASE_URL"] = f"http://{HOST}:{ports.model}/v1"

@@ -151,7 +151,7 @@ class Server:
         if not is_prepared:
             await self._do(local.migrate())
         await self._start_all(local.web(), local.worker())
-        if self._is_demo(env):
+        if environment.is_demo(env):
             await self._answers(self.ports.shop, "/healthz", "shop")
             if not is_prepared:
                 await self._do(local.seed())
@@ -210,12 +210,8 @@ class Server:
 
     def _neighbours(self, local: programs.Local) -> list[programs.Program]:
         """The pretend shop belongs to the demo, the pretend model to whoever has no other."""
-        shop = [local.shop()] if self._is_demo(local.env) else []
+        shop = [local.shop()] if environment.is_demo(local.env) else []
         return shop + ([] if environment.brings_own_model(self.env) else [local.model()])
-
-    @staticmethod
-    def _is_demo(env: Mapping[str, str]) -> bool:
-        return env["COUNTERSIGN_DEMO"].lower() in {"1", "true", "yes", "on"}
 
     async def _do(self, program: programs.Program) -> None:
         """Run one step to its end; a failure brings its own words."""
@@ -243,6 +239,8 @@ class Server:
         needed = self.ports.named()
         if environment.brings_own_model(self.env):
             del needed["model"]
+        if not environment.is_demo(self.env):
+            del needed["shop"], needed["mail"]
         return needed
 
     def _clear_leftovers(self) -> None:
@@ -286,7 +284,7 @@ class Server:
         urls, say = self.record.urls, self.output.say
         say("")
         say("Countersign is ready.", style=BOLD)
-        if self._is_demo(env):
+        if environment.is_demo(env):
             say(f"  Be a customer   {urls['shop']}/  the pretend shop: sign in as ada or bob")
             say(f"  Be staff        {urls['console']}  {', '.join(USERS)}; password {PASSWORD}")
         else:

@@ -57,6 +57,14 @@ def test_a_model_of_the_persons_own_is_left_alone(tmp_path, name):
     assert "COUNTERSIGN_MODEL_IS_STAND_IN" not in env
 
 
+@pytest.mark.parametrize(
+    ("said", "mail"),
+    [("", "smtp://127.0.0.1:8103"), ("TRUE", "smtp://127.0.0.1:8103"), ("0", None), ("no", None)],
+)
+def test_closure_emails_go_to_the_pretend_shop_only_where_there_is_one(tmp_path, said, mail):
+    assert complete(tmp_path, {"COUNTERSIGN_DEMO": said}).get("COUNTERSIGN_SMTP_URL") == mail
+
+
 def test_what_a_person_sets_wins_and_what_is_set_to_nothing_is_made_up(tmp_path):
     env = complete(
         tmp_path,
