@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from accounts.models import Customer, CustomerStatus
+from accounts.models import CustomerStatus
 from tools import operations, policy, registry
 from tools.clients.shapes import Order
 from tools.models import Finding, Gate, Operation, State, Verdict
@@ -45,8 +45,9 @@ def why_not(
 ) -> Refusal | None:
     """What forbids sending this operation now; None when nothing does.
 
-    In a transaction that has the operation's row locked; locks the customer's. Its expiry is not
-    looked at: that counts for the first send only.
+    In a transaction that has the operation's row locked. The customer's row need not be: only older
+    operations count in the total, and those are all there. Its expiry is not looked at: that counts
+    for the first send only.
     """
     if operation.customer.status != CustomerStatus.ACTIVE:
         return CUSTOMER_BLOCKED
@@ -119,8 +120,6 @@ def _changed_decision(
     ruling = Ruling()
     changed = Refusal("same_decision", "policy_changed", ruling=ruling)
     arguments = tool.arguments.model_validate(content["arguments"])
-    # Locked as at the proposal: totals are counted one decision at a time.
-    Customer.objects.select_for_update().get(pk=operation.customer_id)
     try:
         intent = tool.decide(arguments, subject, operation.shop, now, ruling)
     except DeniedError:

@@ -158,7 +158,7 @@ def _should_send_again(operation_id: int, lease: Lease, capabilities: Capabiliti
         if not _may_resend(operation, attempts, capabilities, now):
             _ask_person(operation, "not found and no safe way to send again", now)
             return False
-        return not execution.is_off(operation)
+        return True
 
 
 def _observe_miss(operation: Operation, now: datetime) -> None:

@@ -4,6 +4,7 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Role, User
@@ -479,6 +480,17 @@ def test_a_grant_holds_while_the_people_behind_it_may_grant_it(large, shop):
 
     User.objects.filter(pk=dana.pk).update(role=Role.AUDITOR, is_approver=False)
     assert not services.is_still_granted(sending.get(large.pk))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_yes_to_other_bytes_grants_nothing_even_if_somebody_wrote_it_in(small):
+    say_yes(small)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE approvals_approval DISABLE TRIGGER approval_guard")
+        Approval.objects.filter(operation=small).update(digest="0" * 64)
+        cursor.execute("ALTER TABLE approvals_approval ENABLE TRIGGER approval_guard")
+
+    assert not services.is_still_granted(sending.get(small.pk))
 
 
 def test_questions_are_found_by_operation_and_step(large):
