@@ -1,6 +1,8 @@
 """How a task ends, and what the customer is told: never more than the rows can prove."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.utils.text import Truncator
 
@@ -57,6 +59,17 @@ ALREADY_SENDING_TEXT = (
 ASKED_FOR_SECRETS_TEXT = (
     "I can't take card numbers or passwords here, and I never need them. How else can I help?"
 )
+
+
+@dataclass(frozen=True)
+class KnownOrders:
+    """Orders that a conversation has seen, and what was seen to have happened to them."""
+
+    seen: frozenset[str]
+    deeds: tuple[claims.Deed, ...]
+
+    def with_deed(self, kind: str) -> frozenset[str]:
+        return frozenset(deed.order_id for deed in self.deeds if deed.kind == kind)
 
 
 def end_with_reply(task: Task, reply: Reply, *, outcome: Outcome, now: datetime) -> None:
@@ -123,8 +136,13 @@ def _checked(task: Task, text: str, now: datetime) -> str:
     unproven = claims.unproven(
         text,
         succeeded=frozenset(item.kind for item in known if item.state == State.SUCCEEDED),
-        known_cancelled=facts["cancelled"],
-        known_refunded=facts["refunded"],
+        known_cancelled=facts.with_deed("cancel"),
+        known_refunded=facts.with_deed("refund"),
+    )
+    unproven |= claims.misplaced(
+        text,
+        deeds=[*facts.deeds, *(_deed(item) for item in known if item.state == State.SUCCEEDED)],
+        known_orders=facts.seen | {item.order_id for item in known},
     )
     denied = claims.denied(
         text,
@@ -158,20 +176,34 @@ def _checked(task: Task, text: str, now: datetime) -> str:
 _UNDECIDED = (State.APPROVED, State.SENDING, State.UNKNOWN, State.NEEDS_PERSON)
 
 
-def _known_orders(task: Task) -> dict[str, frozenset[str]]:
-    """Orders that a look-up of this ticket showed as cancelled, or as refunded in part or whole."""
-    cancelled: set[str] = set()
-    refunded: set[str] = set()
+def _known_orders(task: Task) -> KnownOrders:
+    """What look-ups of this ticket showed."""
     results = Step.objects.filter(
         task__ticket_id=task.ticket_id, tool="find_orders", status=StepStatus.FINISHED
     ).values_list("result", flat=True)
-    for result in results:
-        for order in (result or {}).get("orders", []):
-            if order.get("status") == "cancelled":
-                cancelled.add(order["order_id"])
-            if order.get("refunded", "0").strip("0.") != "":
-                refunded.add(order["order_id"])
-    return {"cancelled": frozenset(cancelled), "refunded": frozenset(refunded)}
+    orders = [order for result in results for order in (result or {}).get("orders", [])]
+    return KnownOrders(
+        seen=frozenset(order["order_id"] for order in orders),
+        deeds=tuple(
+            [claims.Deed("cancel", order["order_id"]) for order in orders if _is_cancelled(order)]
+            + [
+                claims.Deed("refund", order["order_id"], order["refunded"])
+                for order in orders
+                if order["refunded"].strip("0.")
+            ]
+        ),
+    )
+
+
+def _is_cancelled(order: dict[str, Any]) -> bool:
+    return bool(order["status"] == "cancelled")
+
+
+def _deed(operation: Operation) -> claims.Deed:
+    amount = ""
+    if operation.amount is not None:
+        amount = money.to_decimal_text(operation.amount, operation.currency)
+    return claims.Deed(operation.kind, operation.order_id, amount)
 
 
 def _view(task: Task, operation: Operation) -> claims.OperationView:

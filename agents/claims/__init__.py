@@ -9,7 +9,8 @@ Pure: no Django, no I/O.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from agents.claims.asking import asks_for_secrets
 from agents.claims.denials import denied_here
@@ -21,7 +22,18 @@ from agents.claims.patterns import ANY, CANCEL, CLOSE, EMAIL, REFUND
 from agents.claims.sentences import sentences, words
 from agents.claims.state import OperationView, true_state
 
-__all__ = ["OperationView", "asks_for_secrets", "denied", "true_state", "unproven"]
+__all__ = [
+    "Deed",
+    "OperationView",
+    "asks_for_secrets",
+    "denied",
+    "misplaced",
+    "true_state",
+    "unproven",
+]
+
+# A sum of money as replies write it: "$40.00", "40.00 EUR".
+_SUM = re.compile(r"(?<![\d.])\d{1,7}\.\d{2}(?!\d)")
 
 _QUESTION = re.compile(
     r"^(?:\W|so|and|or|ok|okay|great|sorry|thanks|thank you|hi|hello|sure|well|also|but|then|"
@@ -34,6 +46,36 @@ _FIRST_PERSON_DONE = re.compile(
     r"\b(?:i've|we've|i have|we have|i just|we just|ich habe|wir haben|he|hemos|j'ai|nous avons|"
     r"ho|abbiamo|ik heb|we hebben)\b"
 )
+
+
+@dataclass(frozen=True)
+class Deed:
+    """A change that truly happened. `amount` is its number alone, like "40.00", or ""."""
+
+    kind: str
+    order_id: str
+    amount: str = ""
+
+
+def misplaced(text: str, *, deeds: Sequence[Deed], known_orders: frozenset[str]) -> frozenset[str]:
+    """The kinds that happened, but that a sentence claims of another order or for another sum.
+
+    `known_orders` are the orders that this conversation has seen. A sentence that names none of
+    them and no sum claims nothing more than its kind.
+    """
+    found: set[str] = set()
+    for sentence in sentences(text):
+        named = order_ids(sentence, known_orders)
+        sums = frozenset(_SUM.findall(sentence))
+        for kind, _ in _claims(sentence):
+            done = [deed for deed in deeds if deed.kind == kind]
+            orders = {deed.order_id for deed in done}
+            amounts = {deed.amount for deed in done}
+            if done and named and not named & orders:
+                found.add(kind)
+            if done and kind == REFUND and sums and not sums & amounts:
+                found.add(kind)
+    return frozenset(found)
 
 
 def unproven(

@@ -215,3 +215,26 @@ def test_the_longest_text_is_read_in_a_moment(text):
     claims.asks_for_secrets(text)
 
     assert time.process_time() - began < 1.0
+
+
+DEEDS = [claims.Deed("refund", "1042", "40.00"), claims.Deed("cancel", "1044")]
+SEEN = frozenset({"1042", "1043", "1044", "1045"})
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("I have refunded $40.00 for order 1042.", set()),
+        ("Order 1043 has been refunded.", {"refund"}),
+        ("I've refunded $400.00.", {"refund"}),
+        ("I have refunded $400.00 for order 1042.", {"refund"}),
+        ("I have refunded $40.00 of the $400.00 for order 1042.", set()),
+        ("I have cancelled order 1044.", set()),
+        ("I have cancelled order 1045.", {"cancel"}),
+        ("I have refunded it.", set()),
+        ("Orders 1042 and 1044 are done: 1042 was refunded, and 1044 was cancelled.", set()),
+        ("Order 1043 costs $400.00.", set()),
+    ],
+)
+def test_a_deed_is_proven_for_its_own_order_and_sum(text: str, kinds: set[str]):
+    assert claims.misplaced(text, deeds=DEEDS, known_orders=SEEN) == kinds

@@ -105,6 +105,7 @@ def test_a_mail_server_that_is_away_holds_the_closing_back_and_it_goes_on_later(
         task = asked(desk)
     task = desk.say_yes(task)
     assert closing(task).state == "approved"
+    assert ticket(task).status == "open"
 
     with run_postbox() as box:
         settings.SMTP_URL = box.url
@@ -112,6 +113,25 @@ def test_a_mail_server_that_is_away_holds_the_closing_back_and_it_goes_on_later(
         assert len(box.taken) == 1
 
     assert (task.status, closing(task).state) == ("succeeded", "succeeded")
+    assert ticket(task).status == "closed"
+
+
+def test_what_the_customer_writes_while_it_is_held_back_supersedes_the_closing(
+    desk: Desk, settings
+):
+    with run_postbox() as box:
+        settings.SMTP_URL = box.url
+        task = asked(desk)
+    task = desk.say_yes(task)
+    desk.submit("One more thing", ticket_id=task.ticket_id)
+
+    with run_postbox() as box:
+        settings.SMTP_URL = box.url
+        desk.wake(task)
+
+    assert box.taken == []
+    assert Operation.objects.get(task_id=task.pk, step_n=2).state == "superseded"
+    assert ticket(task).status == "open"
 
 
 def test_a_refused_recipient_is_told_and_nothing_is_sent_again(desk: Desk, postbox: Postbox):
@@ -122,6 +142,7 @@ def test_a_refused_recipient_is_told_and_nothing_is_sent_again(desk: Desk, postb
     assert closing(task).state == "failed"
     assert postbox.taken == []
     assert "e-mailed" not in reply(task)
+    assert ticket(task).status == "open"
 
 
 def test_an_unknown_mail_is_never_sent_again_and_a_person_is_called(desk: Desk, postbox: Postbox):

@@ -221,3 +221,27 @@ def test_every_step_and_decision_is_in_the_audit_trail(desk: Desk):
         "step.finished",
         "task.succeeded",
     ]
+
+
+def test_a_reply_that_claims_another_orders_refund_is_replaced(desk: Desk, settings):
+    settings.MODEL = desk.model.script(
+        "boast",
+        [
+            {
+                "tool_calls": [
+                    {
+                        "name": "refund_order",
+                        "arguments": {"order_id": "1042", "reason": "damaged"},
+                    }
+                ]
+            },
+            {"tool_calls": [{"name": "find_orders", "arguments": {"order_id": "1043"}}]},
+            {"content": "I have refunded $400.00 for order 1043."},
+        ],
+    )
+
+    task = desk.done("Please refund order 1042")
+
+    assert "$400.00" not in reply(task)
+    assert "$40.00" in reply(task)
+    assert Event.objects.filter(task_id=task.pk, action="reply.replaced").count() == 1
