@@ -36,14 +36,30 @@ class Desk:
         ticket.closed_at = ticket.updated_at = now
         ticket.closed_by = closure
         ticket.version += 1
-        ticket.save(update_fields=["status", "closed_at", "closed_by", "updated_at", "version"])
-        audit.record(
-            actor="agent",
-            action="ticket.closed",
-            subject=f"ticket:{ticket.pk}",
-            at=now,
-            shop_id=ticket.shop_id,
-            ticket_id=ticket.pk,
-            customer=ticket.customer.external_id,
-            data={"closure": closure},
-        )
+        _save(ticket, "closed", closure, now)
+
+    def reopen(self, *, ticket_id: int, closure: str, now: datetime) -> None:
+        """Open the ticket that this closure closed, in the caller's transaction; or change nothing."""
+        ticket = Ticket.objects.select_for_update(of=("self",)).get(pk=ticket_id)
+        if ticket.closed_by != closure:
+            return
+        ticket.status = TicketStatus.OPEN
+        ticket.closed_at = None
+        ticket.updated_at = now
+        ticket.closed_by = ""
+        ticket.version += 1
+        _save(ticket, "reopened", closure, now)
+
+
+def _save(ticket: Ticket, what: str, closure: str, now: datetime) -> None:
+    ticket.save(update_fields=["status", "closed_at", "closed_by", "updated_at", "version"])
+    audit.record(
+        actor="agent",
+        action=f"ticket.{what}",
+        subject=f"ticket:{ticket.pk}",
+        at=now,
+        shop_id=ticket.shop_id,
+        ticket_id=ticket.pk,
+        customer=ticket.customer.external_id,
+        data={"closure": closure},
+    )

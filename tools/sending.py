@@ -237,6 +237,14 @@ def settle(
             at=now,
             data={"detail": outcome.detail},
         )
+        if operation.kind == Kind.CLOSE_TICKET and operation.state in {
+            State.APPROVED,
+            State.FAILED,
+        }:
+            # No mail went out: the ticket is as open as its customer believes it to be.
+            tickets.desk().reopen(
+                ticket_id=operation.ticket_id, closure=operation.idempotency_key, now=now
+            )
         operations.announce(operation)
     return operation
 

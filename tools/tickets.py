@@ -41,6 +41,10 @@ class TicketDesk(Protocol):
         """Close the ticket in the caller's transaction; closing it again changes nothing."""
         ...
 
+    def reopen(self, *, ticket_id: int, closure: str, now: datetime) -> None:
+        """Open the ticket that this closure closed, in the caller's transaction; or change nothing."""
+        ...
+
 
 _plugged: list[TicketDesk] = []
 

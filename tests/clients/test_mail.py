@@ -52,6 +52,19 @@ def test_a_refusal_is_definite(postbox: tuple[Postbox, MailServer], which: str):
     assert box.taken == []
 
 
+@pytest.mark.parametrize("which", ["refuse_recipient", "refuse_text"])
+def test_a_server_that_says_not_now_has_taken_nothing(
+    postbox: tuple[Postbox, MailServer], which: str
+):
+    box, server = postbox
+    setattr(box, which, "451 greylisted, try again")
+
+    with pytest.raises(UnavailableError):
+        server.send(MAIL)
+
+    assert box.taken == []
+
+
 def test_a_server_that_is_not_there_was_sent_nothing():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

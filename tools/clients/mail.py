@@ -10,6 +10,7 @@ import ssl
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.policy import SMTP
+from typing import NoReturn
 from urllib.parse import unquote, urlsplit
 
 from tools.clients.errors import RefusedError, UnavailableError, UnknownOutcomeError
@@ -81,7 +82,7 @@ class MailServer:
         try:
             for code, answer in (server.mail(mail.sender), server.rcpt(mail.recipient)):
                 if code not in {250, 251}:
-                    raise RefusedError("mail_refused", _shown(answer), code)
+                    _raise_for(code, answer)
         except (OSError, smtplib.SMTPException) as exc:
             raise UnavailableError("reset") from exc
 
@@ -89,14 +90,14 @@ class MailServer:
         try:
             code, answer = server.data(message)
         except smtplib.SMTPDataError as exc:  # refused before the text was asked for
-            raise RefusedError("mail_refused", _shown(exc.smtp_error), exc.smtp_code) from exc
+            _raise_for(exc.smtp_code, exc.smtp_error)
         except TimeoutError as exc:
             raise UnknownOutcomeError("timeout") from exc
         except (OSError, smtplib.SMTPException) as exc:
             raise UnknownOutcomeError("reset") from exc
         reach(Point.C15)
         if code != 250:
-            raise RefusedError("mail_refused", _shown(answer), code)
+            _raise_for(code, answer)
 
 
 def _message(mail: Mail) -> bytes:
@@ -111,6 +112,13 @@ def _message(mail: Mail) -> bytes:
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(mail.text)
     return message.as_bytes()
+
+
+def _raise_for(code: int, answer: bytes | str) -> NoReturn:
+    """A server that says no for now (4xx, RFC 5321) has taken nothing and may be asked again."""
+    if 400 <= code < 500:
+        raise UnavailableError("error", code)
+    raise RefusedError("mail_refused", _shown(answer), code)
 
 
 def _shown(answer: bytes | str) -> str:
