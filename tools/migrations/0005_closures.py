@@ -4,45 +4,87 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0005_mail_from'),
-        ('tools', '0004_amount_is_there'),
+        ("accounts", "0005_mail_from"),
+        ("tools", "0004_amount_is_there"),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='operation',
-            name='operation_kind_valid',
+            model_name="operation",
+            name="operation_kind_valid",
         ),
         migrations.RemoveConstraint(
-            model_name='operation',
-            name='operation_one_open_per_order',
+            model_name="operation",
+            name="operation_one_open_per_order",
         ),
         migrations.AlterField(
-            model_name='operation',
-            name='kind',
-            field=models.CharField(choices=[('refund', 'Refund'), ('cancel', 'Cancel'), ('change_address', 'Change Address'), ('close_ticket', 'Close Ticket')], max_length=20),
+            model_name="operation",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("refund", "Refund"),
+                    ("cancel", "Cancel"),
+                    ("change_address", "Change Address"),
+                    ("close_ticket", "Close Ticket"),
+                ],
+                max_length=20,
+            ),
         ),
         migrations.AlterField(
-            model_name='operation',
-            name='order_id',
+            model_name="operation",
+            name="order_id",
             field=models.CharField(blank=True, max_length=64),
         ),
         migrations.AddConstraint(
-            model_name='operation',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['refund', 'cancel', 'change_address', 'close_ticket'])), name='operation_kind_valid'),
+            model_name="operation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("kind__in", ["refund", "cancel", "change_address", "close_ticket"])
+                ),
+                name="operation_kind_valid",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='operation',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ('awaiting_approval', 'approved', 'sending', 'unknown', 'needs_person')), models.Q(('order_id', ''), _negated=True)), fields=('shop', 'order_id'), name='operation_one_open_per_order'),
+            model_name="operation",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        ("awaiting_approval", "approved", "sending", "unknown", "needs_person"),
+                    ),
+                    models.Q(("order_id", ""), _negated=True),
+                ),
+                fields=("shop", "order_id"),
+                name="operation_one_open_per_order",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='operation',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'close_ticket'), ('state__in', ('awaiting_approval', 'approved', 'sending', 'unknown', 'needs_person'))), fields=('ticket_id',), name='operation_one_open_closure_per_ticket'),
+            model_name="operation",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("kind", "close_ticket"),
+                    (
+                        "state__in",
+                        ("awaiting_approval", "approved", "sending", "unknown", "needs_person"),
+                    ),
+                ),
+                fields=("ticket_id",),
+                name="operation_one_open_closure_per_ticket",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='operation',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind', 'close_ticket'), ('order_id', '')), models.Q(models.Q(('order_id', ''), _negated=True), models.Q(('kind', 'close_ticket'), _negated=True)), _connector='OR'), name='operation_is_about_an_order_or_a_ticket'),
+            model_name="operation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("kind", "close_ticket"), ("order_id", "")),
+                    models.Q(
+                        models.Q(("order_id", ""), _negated=True),
+                        models.Q(("kind", "close_ticket"), _negated=True),
+                    ),
+                    _connector="OR",
+                ),
+                name="operation_is_about_an_order_or_a_ticket",
+            ),
         ),
     ]
