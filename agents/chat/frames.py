@@ -1,0 +1,121 @@
+"""What a chat client may say: the shape of each frame, and nothing of its meaning."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from agents.services import MAX_MESSAGE
+from tools.strictjson import StrictJSONError, parse_object
+
+MAX_FRAME = 64 * 1024  # bytes
+MAX_TOKEN = 8192  # characters
+
+Id = Annotated[int, Field(ge=1)]
+ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,80}$")]
+
+
+class FrameError(ValueError):
+    """The text is no frame that we know; nothing came of it."""
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class After(Shape):
+    """What a client has seen of a ticket: its last message, and a step event `task:step.phase`."""
+
+    message: int = Field(default=0, ge=0)
+    event: str = Field(default="", max_length=80)
+
+
+class Hello(Shape):
+    """The first frame. `key` is the widget's; the shop that it names must be the token's."""
+
+    type: Literal["hello"]
+    token: str = Field(max_length=MAX_TOKEN)
+    key: str | None = Field(default=None, max_length=60)
+    ticket: Id | None = None
+    after: After = After()
+
+
+class Token(Shape):
+    type: Literal["token"]
+    token: str = Field(max_length=MAX_TOKEN)
+
+
+class Say(Shape):
+    """A message. Without `ticket` it goes to the conversation that is open."""
+
+    type: Literal["say"]
+    text: str = Field(min_length=1, max_length=MAX_MESSAGE, pattern=r"\S")
+    client_message_id: ClientId
+    ticket: Id | Literal["new"] | None = None
+
+
+class Decide(Shape):
+    """A yes or no to exactly the action with this digest."""
+
+    type: Literal["decide"]
+    task: Id
+    step: Id
+    digest: str = Field(max_length=64)
+    decision: Literal["yes", "no"]
+    decision_id: ClientId
+
+
+class Cancel(Shape):
+    type: Literal["cancel"]
+    task: Id
+
+
+class Person(Shape):
+    type: Literal["person"]
+
+
+class Open(Shape):
+    """Follow another conversation of one's own, or none yet."""
+
+    type: Literal["open"]
+    ticket: Id | Literal["new"]
+
+
+class Tickets(Shape):
+    """One's own conversations, newest first."""
+
+    type: Literal["tickets"]
+
+
+class Ping(Shape):
+    type: Literal["ping"]
+
+
+Request = Say | Decide | Cancel | Person | Open | Tickets
+Frame = Hello | Token | Request | Ping
+_FRAME: TypeAdapter[Frame] = TypeAdapter(Annotated[Frame, Field(discriminator="type")])
+
+
+def parse(text: str) -> Frame:
+    """The frame that the text is. Raises FrameError, which quotes nothing of it."""
+    try:
+        return _FRAME.validate_python(parse_object(text, max_bytes=MAX_FRAME))
+    except StrictJSONError as exc:
+        raise FrameError(f"The frame is {exc}.") from exc
+    except ValidationError as exc:
+        raise FrameError(_first_fault(exc)) from exc
+
+
+def ref_of(frame: Frame) -> str:
+    """What an answer refers to, so that a client can tell its requests apart."""
+    if isinstance(frame, Say):
+        return frame.client_message_id
+    return frame.decision_id if isinstance(frame, Decide) else ""
+
+
+def _first_fault(exc: ValidationError) -> str:
+    fault = exc.errors(include_url=False, include_context=False, include_input=False)[0]
+    # Names of our own fields only: an unknown one is the client's text.
+    where = [part for part in fault["loc"] if isinstance(part, str)]
+    if fault["type"] in {"extra_forbidden", "union_tag_invalid", "union_tag_not_found"}:
+        return "The frame has a type or a field that is not known here."
+    return f"{'.'.join(where)}: {fault['msg']}."
