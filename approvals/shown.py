@@ -52,6 +52,11 @@ class Sight:
         return self.operation.amount is not None
 
     @property
+    def is_about_an_order(self) -> bool:
+        """Are there facts that the shop can be asked for?"""
+        return bool(self.content.get("order"))
+
+    @property
     def destination(self) -> str:
         """Where money goes; "" when none moves."""
         return str(self.content.get("shown", {}).get("destination", ""))

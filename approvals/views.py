@@ -124,7 +124,7 @@ def _before_a_yes(
         password = form.cleaned_data["password"]
         if not password or authenticate(request, username=user.username, password=password) is None:
             return WRONG_PASSWORD
-    if sight.is_open and sight.content:
+    if sight.is_open and sight.is_about_an_order:
         facts = look_up(approval.operation.customer, sight.content)
         if facts.has_changed:
             services.supersede(operation_id=approval.operation_id, reason="order_changed")
@@ -162,7 +162,7 @@ def _page(
     operation = sight.operation
     verdicts = list_verdicts(task_id=operation.task_id, step_n=operation.step_n)
     facts = refusal.facts if refusal else None
-    if facts is None and sight.content:
+    if facts is None and sight.is_about_an_order:
         facts = look_up(operation.customer, sight.content)
     context = {
         **_panel(request, sight, refusal),

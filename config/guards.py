@@ -76,3 +76,11 @@ def locked_out(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         else "registration/locked_out.html"
     )
     return render(request, template, status=429)
+
+
+def cross_site(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """What Django answers a form with that does not carry this session's token."""
+    template = (
+        "console/cross_site_panel.html" if wants_fragment(request) else "console/cross_site.html"
+    )
+    return render(request, template, status=403)

@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from agents.api import docs
 from config.metrics import metrics
@@ -12,6 +13,7 @@ urlpatterns = [
     path("docs/problems/", docs.problem_page),
     path("metrics", metrics),
     path("console/admin/", admin.site.urls),
+    path("console", RedirectView.as_view(pattern_name="console:queue")),
     path("console/", include("config.console_urls")),
 ]
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.models import Role
 from audit import services as audit
 from config import console_urls
-from tests.console.desk import make_person, make_question
+from tests.console.desk import PASSWORD, make_person, make_question
 from tests.factories import make_shop
 
 SIGN_IN = 302
@@ -144,7 +144,7 @@ def test_the_sign_in_page_sends_nobody_to_a_foreign_site(shop, client):
     make_person(shop, "dana")
     answer = client.post(
         reverse("console:login"),
-        {"username": "dana", "password": "a long enough password", "next": "https://evil.example/"},
+        {"username": "dana", "password": PASSWORD, "next": "https://evil.example/"},
     )
 
     assert answer.headers["Location"] == reverse("console:queue")
@@ -182,3 +182,27 @@ def test_the_admin_site_is_for_superusers_and_has_no_door_of_its_own(world: Worl
     assert world.clients["admin"].get(reverse("admin:index")).status_code == SIGN_IN
     answer = world.clients["nobody"].get(reverse("admin:login"))
     assert answer.headers["Location"].startswith(reverse("console:login"))
+
+
+def test_after_too_many_wrong_passwords_the_door_stays_shut(shop, client, settings):
+    settings.AXES_FAILURE_LIMIT = 3
+    make_person(shop, "dana")
+    door = reverse("console:login")
+    for _ in range(3):
+        client.post(door, {"username": "dana", "password": "wrong"})
+
+    answer = client.post(door, {"username": "dana", "password": PASSWORD})
+
+    assert answer.status_code == 429
+    assert "Too many wrong passwords" in answer.content.decode()
+    assert client.get(reverse("console:queue")).status_code == SIGN_IN
+
+
+def test_signing_out_takes_a_post_and_ends_the_session(world: World):
+    client = world.clients["staff"]
+    assert client.get(reverse("console:logout")).status_code == NOT_SO
+    assert client.get(reverse("console:queue")).status_code == OK
+
+    world.ask("POST", "logout", "staff")
+
+    assert client.get(reverse("console:queue")).status_code == SIGN_IN

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -226,7 +228,34 @@ def test_a_decision_needs_the_csrf_token(shop, approver, sign_in):
     answer = decide(sign_in(approver), approval, "approve", csrfmiddlewaretoken="x")
 
     assert answer.status_code == 403
+    assert "That form was not taken" in text_of(answer)
     assert undecided(approval)
+
+
+def test_whoever_may_not_decide_reads_and_is_offered_no_form(shop, auditor, sign_in):
+    approval = make_question(shop)
+
+    for reader in (auditor, make_person(shop, "sam")):
+        page = text_of(sign_in(reader).get(page_of(approval)))
+        assert "You may read it, not decide it." in page
+        assert reverse("console:decide", args=[approval.public_id]) not in page
+
+
+def test_a_reason_is_shown_as_text_wherever_it_is_read(shop, approver, sign_in):
+    approval = make_question(shop)
+    client = sign_in(approver)
+    decide(client, approval, "reject", reason="<script>alert(1)</script>\u202eyes")
+    operation = operation_of(approval)
+
+    for address in (
+        page_of(approval),
+        reverse("console:ticket", args=[operation.ticket_id]),
+        reverse("console:task", args=[operation.task_id]),
+    ):
+        page = text_of(client.get(address))
+        assert "<script>alert" not in page
+        assert "\u202e" not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;[U+202E]yes" in page
 
 
 def test_getting_the_decision_address_decides_nothing(shop, approver, sign_in):
@@ -397,3 +426,17 @@ def test_no_page_of_the_console_can_be_framed_or_run_foreign_code(shop, approver
     assert answer.headers["X-Frame-Options"] == "DENY"
     assert "no-store" in answer.headers["Cache-Control"]
     assert "style=" not in text_of(answer)
+
+
+def test_a_longer_queue_costs_no_more_questions_to_the_database(
+    shop, approver, sign_in, django_assert_num_queries
+):
+    client = sign_in(approver)
+    make_question(shop)
+    with CaptureQueriesContext(connection) as one:
+        client.get(reverse("console:queue"))
+    for _ in range(4):
+        make_question(shop)
+
+    with django_assert_num_queries(len(one)):
+        client.get(reverse("console:queue"))

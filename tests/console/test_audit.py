@@ -4,8 +4,11 @@ import csv
 import io
 import json
 from datetime import datetime
+from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.test import AsyncClient
 from django.urls import reverse
 from django.utils import timezone
 
@@ -195,3 +198,20 @@ def test_an_export_that_cannot_be_read_is_not_begun(shop, auditor, sign_in, fiel
 
 def test_staff_are_not_offered_an_export(shop, approver, sign_in):
     assert "Download CSV" not in text_of(sign_in(approver).get(reverse("console:audit")))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_streams_under_asgi_as_well(shop, auditor):
+    wanted = record(shop)
+    client = AsyncClient()
+    client.force_login(auditor, backend="accounts.backends.ConsoleBackend")
+
+    async def take() -> bytes:
+        answer: Any = await client.post(reverse("console:export"), {"form": "jsonl"})
+        assert answer.is_async
+        return b"".join([chunk async for chunk in answer.streaming_content])
+
+    (line,) = async_to_sync(take)().splitlines()
+
+    assert json.loads(line)["id"] == wanted.pk
+    assert Event.objects.filter(action="export.created").count() == 1
