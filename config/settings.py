@@ -223,6 +223,7 @@ LOGGING = {
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "axes": {"level": "WARNING"},
+        "daphne": {"level": "WARNING"},
     },
 }
 

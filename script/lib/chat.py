@@ -132,11 +132,11 @@ class Conversation:
             if step["status"] == "planned" or mark in self.shown:
                 continue
             self.shown.add(mark)
-            what = step["tool"] or step["kind"]
+            what = f" {step['tool']}" if step["tool"] else ""
             about = f" order {step['order_id']}" if step["order_id"] else ""
             judged = f"  [{step['verdict']}]" if step["verdict"] else ""
             came = f"  → {step['outcome']}" if step["outcome"] else f"  … {step['status']}"
-            self._say(f"  step {step['n']}: {step['kind']} {what}{about}{judged}{came}")
+            self._say(f"  step {step['n']}: {step['kind']}{what}{about}{judged}{came}")
 
     def _countersign(self, client: httpx.Client, task: dict[str, Any]) -> None:
         action = task.get("action")
