@@ -31,7 +31,7 @@ MAX_LOST = 3
 def run(held: Claim) -> StepOutcome:
     """What the claimed step comes to. Writes nothing but an operation's own sending."""
     if held.step.lost >= MAX_LOST:
-        return GiveUp("step_keeps_failing")
+        return _give_up(held, "step_keeps_failing")
     if held.step.kind == StepKind.MODEL:
         return _ask_model(held)
     try:
@@ -51,6 +51,13 @@ def caller_of(held: Claim) -> gateway.Caller:
         task_id=held.task.pk,
         step_n=held.step.n,
     )
+
+
+def _give_up(held: Claim, reason: str) -> GiveUp:
+    """Leave the step to a person, and with it the change whose outcome nobody would look for."""
+    if held.step.operation is not None:
+        reconcile.hand_over(operation_id=held.step.operation.pk, lease=held.lease, why=reason)
+    return GiveUp(reason)
 
 
 def _ask_model(held: Claim) -> StepOutcome:

@@ -86,6 +86,26 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
     return transmit(operation, attempt, carrier_of(client, subject), lease)
 
 
+def hand_over(*, operation_id: int, lease: Lease, why: str) -> None:
+    """Nobody will drive this operation any more: what may have been sent goes to a person.
+
+    What certainly was not sent is withdrawn, so that it does not keep its order closed to other
+    changes. Changes nothing where it is decided already, or held by a later lease.
+    """
+    with transaction.atomic(durable=True):
+        operation = operations.lock(operation_id)
+        if operation.epoch > lease.epoch:
+            return
+        now = database_now()
+        if operation.state == State.APPROVED:
+            operations.cancel(operation_id=operation_id, by="system", reason=why, now=now)
+        elif operation.state in {State.SENDING, State.UNKNOWN}:
+            _close_attempts(operation, now)
+            operation.epoch = lease.epoch
+            operation.save(update_fields=["epoch"])
+            _ask_person(operation, why, now)
+
+
 def delay_before_next_look(operation: Operation, now: datetime) -> float:
     """Seconds to wait: half of what has passed since the first send, from 2 seconds to 5 minutes."""
     since = (now - (operation.first_sent_at or now)).total_seconds()
@@ -101,15 +121,20 @@ def _take_over(operation_id: int, lease: Lease) -> Operation:
         now = database_now()
         if operation.state == State.SENDING:
             operation.lose_sight(reason="worker_lost")
-            Attempt.objects.filter(operation=operation, outcome="").update(
-                outcome=AttemptOutcome.UNKNOWN, detail="worker_lost", finished_at=now
-            )
+            _close_attempts(operation, now)
             operations.record(
                 operation, "unknown", actor="system", at=now, data={"detail": "worker_lost"}
             )
         operation.epoch = lease.epoch
         operation.save(update_fields=["state", "reason", "epoch"])
     return get(operation_id)
+
+
+def _close_attempts(operation: Operation, now: datetime) -> None:
+    """A try whose worker never came back may have reached the shop."""
+    Attempt.objects.filter(operation=operation, outcome="").update(
+        outcome=AttemptOutcome.UNKNOWN, detail="worker_lost", finished_at=now
+    )
 
 
 def _seen_by_a_stale_worker(operation: Operation) -> Outcome | None:
