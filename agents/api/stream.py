@@ -11,9 +11,8 @@ import logging
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -129,31 +128,40 @@ class Slot:
 SLOTS = Slots()
 
 
+async def _nothing() -> AsyncGenerator[bytes, None]:
+    """What makes Django treat a response as an asynchronous stream."""
+    if False:
+        yield b""  # type: ignore[unreachable]
+
+
 class _StreamResponse(StreamingHttpResponse):
-    """Gives its slot back however it ends."""
+    """Gives its slot back, and ends the following, however it ends."""
 
     def __init__(self, follower: "_Follower", slot: Slot, *, status: int) -> None:
+        self._follower = follower
         self._slot = slot
         super().__init__(
-            _held(follower, slot),
+            _nothing(),
             status=status,
             content_type="text/event-stream; charset=utf-8",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
     @override
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        """Django's own way leaves the innermost generator open until somebody collects it."""
+        self._slot.keep()
+        try:
+            async with contextlib.aclosing(self._follower.chunks()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        finally:
+            self._slot.give_back()
+
+    @override
     def close(self) -> None:
         self._slot.give_back()
         super().close()
-
-
-async def _held(follower: "_Follower", slot: Slot) -> AsyncIterator[bytes]:
-    slot.keep()
-    try:
-        async for chunk in follower.chunks():
-            yield chunk
-    finally:
-        slot.give_back()
 
 
 @dataclass(frozen=True)
@@ -173,10 +181,11 @@ class _Follower:
     position: str
     naming: Naming
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         yield f"retry: {RETRY_MS}\n\n".encode()
         # Listen before the first look, so that nothing happens in between unheard.
-        async with _Doorbell(events.task_group(self.task_id)) as doorbell:
+        doorbell = _Doorbell(events.task_group(self.task_id))
+        async with doorbell.listening():
             told_at = checked_at = time.monotonic()
             while True:
                 look = await sync_to_async(self._look, thread_sensitive=False)()
@@ -229,28 +238,23 @@ class _Doorbell:
         self._group = group
         self._layer: Any = get_channel_layer()
         self._rung = asyncio.Event()
-        self._listener: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "_Doorbell":
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncGenerator[None, None]:
+        """Hear each ring until the end of the block; from its beginning, if Redis is there."""
         ready = asyncio.Event()
-        self._listener = asyncio.create_task(self._listen(ready))
-        # Not `wait_for`: in Python 3.11 it can swallow the cancellation of whoever hangs up.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(POLL_SECONDS):
-                await ready.wait()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        listener = self._listener
-        while listener is not None and not listener.done():
-            listener.cancel()
-            # Again, if whatever it waited for has swallowed the cancellation.
-            await asyncio.wait([listener], timeout=1.0)
+        listener = asyncio.create_task(self._listen(ready))
+        try:
+            # Not `wait_for`: in Python 3.11 it can swallow the cancellation of whoever hangs up.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await ready.wait()
+            yield
+        finally:
+            while not listener.done():
+                listener.cancel()
+                # Again, if whatever it waited for has swallowed the cancellation.
+                await asyncio.wait([listener], timeout=1.0)
 
     async def wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -260,18 +264,22 @@ class _Doorbell:
 
     async def _listen(self, ready: asyncio.Event) -> None:
         """Join the group and note each ring, for as long as Redis lets us."""
-        while True:
+        me = asyncio.current_task()
+        # Asked each time: channels_redis can answer a cancellation with an error of its own.
+        while me is not None and not me.cancelling():
             try:
                 channel = await self._layer.new_channel()
                 await self._layer.group_add(self._group, channel)
                 try:
                     ready.set()
-                    while True:
+                    while not me.cancelling():
                         await self._layer.receive(channel)
                         self._rung.set()
                 finally:
                     await self._layer.group_discard(self._group, channel)
             except Exception as exc:  # noqa: BLE001 - without it the follower is late, not wrong
+                if me.cancelling():
+                    return
                 logger.warning("No doorbell for %s: %s", self._group, type(exc).__name__)
                 ready.set()
                 await asyncio.sleep(POLL_SECONDS)

@@ -303,6 +303,15 @@ async def test_a_message_can_be_answered_with_the_tasks_events(ada: Api, quick_l
     assert await in_database(Task.objects.count) == 1
 
 
+async def test_whoever_hangs_up_leaves_nobody_listening(ada: Api, story: Story, quick_looks):
+    for pause in (0, 0, 0, 0.01, 0.05, 0.2):
+        async with ask(story.path, ada.headers):
+            await asyncio.sleep(pause)
+
+        coroutines = [repr(task.get_coro()) for task in asyncio.all_tasks()]
+        assert not any("_Doorbell._listen" in each for each in coroutines)
+
+
 async def test_hanging_up_does_not_stop_the_work(ada: Api, quick_looks):
     request = await _start(ada, {"Accept": "text/event-stream"}, "/v1/runs")
 
