@@ -1,0 +1,37 @@
+"""Operations and their evidence, verdicts, switches, and the shop's policy documents."""
+
+from tools.models.documents import PolicyDocument, PolicyPassage
+from tools.models.evidence import Attempt, AttemptOutcome, Observation
+from tools.models.operations import (
+    AUTHORISED,
+    FINAL,
+    MAX_AMOUNT,
+    OPEN,
+    SENT,
+    UNSENT,
+    Kind,
+    Operation,
+    State,
+)
+from tools.models.rules import Finding, Gate, Switch, Verdict
+
+__all__ = [
+    "AUTHORISED",
+    "FINAL",
+    "MAX_AMOUNT",
+    "OPEN",
+    "SENT",
+    "UNSENT",
+    "Attempt",
+    "AttemptOutcome",
+    "Finding",
+    "Gate",
+    "Kind",
+    "Observation",
+    "Operation",
+    "PolicyDocument",
+    "PolicyPassage",
+    "State",
+    "Switch",
+    "Verdict",
+]
