@@ -7,12 +7,12 @@ from tests.exhaustive import life
 from tests.exhaustive.checker import explore, settling
 from tests.exhaustive.invariants import invariants
 from tests.exhaustive.test_ablations import ABLATIONS, without
-from tests.exhaustive.variants import VARIANTS
+from tests.exhaustive.variants import VARIANTS, explored
 
 
 def main() -> None:
     for name, setting in VARIANTS.items():
-        found = explore(life.model(setting), invariants(setting))
+        found = explored(name)
         settled = settling(found.states, partial(life.calm, setting=setting), life.is_settled)
         sys.stdout.write(
             f"| {name} | {len(found.states):,} | {found.steps:,} | {settled.longest} |\n"

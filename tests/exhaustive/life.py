@@ -306,7 +306,11 @@ def _look_up(world: World, slot: int, setting: Setting) -> Iterator[Step[World]]
 
 def _decide(world: World, slot: int, setting: Setting) -> Iterator[Step[World]]:
     worker = world.workers[slot]
-    row, goes_on = rows.should_send_again(world.operation, worker.epoch, setting)
+    if setting.provider.is_mail:
+        left = rows.leave_to_person(world.operation, worker.epoch, setting.guards)
+        row, goes_on = left, False
+    else:
+        row, goes_on = rows.should_send_again(world.operation, worker.epoch, setting)
     if goes_on:
         facts = _facts(world, setting)
         onward = worker._replace(at="begin_again", carries=facts)

@@ -1,6 +1,6 @@
 """What one transaction does to the operation's row: the decisions of the product, in miniature.
 
-Beside each stands the function that it mirrors.
+Beside each stands the function that it mirrors; test_model_follows_code.py holds the two together.
 """
 
 from tests.exhaustive.world import (
@@ -143,12 +143,17 @@ def wait_or_give_up(row: Operation, epoch: int, setting: Setting) -> Operation:
     return row
 
 
+def leave_to_person(row: Operation, epoch: int, guards: Guards) -> Operation:
+    """`reconcile._leave_to_person`: mail is never sent again."""
+    return row._replace(state=NEEDS_PERSON) if _is_held(row, epoch, guards) else row
+
+
 def hand_over(row: Operation, epoch: int, guards: Guards) -> Operation:
-    """The step has failed too often to be tried again: a person takes the operation, too."""
+    """`reconcile.hand_over`: its step is given up, so a person takes what may have been sent."""
     if not guards.hand_over or (guards.epoch and row.epoch > epoch):
         return row
     if row.state == APPROVED:
-        return row._replace(state=ENDED, epoch=epoch)
+        return row._replace(state=ENDED)
     if row.state in UNDECIDED:
         return _give_up_open_attempts(row)._replace(state=NEEDS_PERSON, epoch=epoch)
     return row

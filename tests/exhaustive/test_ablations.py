@@ -15,6 +15,7 @@ from tests.exhaustive.variants import (
     LAGS_UNKNOWN,
     MAIL,
     STATE_FIRST,
+    STRANGER,
     VARIANTS,
 )
 from tests.exhaustive.world import GUARDS, Setting
@@ -29,7 +30,7 @@ ABLATIONS = [
     ("look_up_first", STATE_FIRST, "I-05"),
     ("wait_for_lag", STATE_FIRST, "I-05"),
     ("window", BLIND, "I-01"),
-    ("window", MAIL, "I-01"),
+    ("window", STRANGER, "I-01"),
     ("send_cap", AT_ONCE, "I-08"),
     ("deadline", AT_ONCE, "I-01"),
     ("unknown_on_timeout", AT_ONCE, "I-05"),

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.exhaustive import life
-from tests.exhaustive.checker import explore, settling
-from tests.exhaustive.invariants import invariants
-from tests.exhaustive.variants import VARIANTS
+from tests.exhaustive.checker import settling
+from tests.exhaustive.variants import VARIANTS, explored
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "exhaustive-model.md"
 
@@ -17,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "exhaustive-model.md"
 def test_no_invariant_breaks_and_all_settles_once_faults_stop(name):
     setting = VARIANTS[name]
 
-    found = explore(life.model(setting), invariants(setting))
+    found = explored(name)
     settled = settling(found.states, partial(life.calm, setting=setting), life.is_settled)
 
     assert found.violation is None, life.story(found.violation)

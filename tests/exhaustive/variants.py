@@ -1,8 +1,12 @@
 """The providers and bounds under which the whole design must hold."""
 
 from dataclasses import replace
+from functools import cache
 
-from tests.exhaustive.world import Provider, Repeat, Setting
+from tests.exhaustive import life
+from tests.exhaustive.checker import Found, explore
+from tests.exhaustive.invariants import invariants
+from tests.exhaustive.world import Provider, Repeat, Setting, World
 
 _REFUSES = Provider(repeat=Repeat.REFUSES, lag=1, known_lag=1)
 
@@ -13,6 +17,7 @@ BLIND = "refund, no look-up"
 CAPPED = "full refund, totals capped, the order shows it"
 STATE_FIRST = "full refund, refused by the order's state before the key is known"
 CANCEL = "cancel, a repeat is said to be done"
+STRANGER = "refund, a provider that nothing is known of"
 MAIL = "mail, no key and no look-up"
 HALF_TICKS = "refund, no look-up, ticks of half a lease"
 
@@ -24,8 +29,16 @@ VARIANTS = {
     CAPPED: Setting(replace(_REFUSES, order_shows_it=True)),
     STATE_FIRST: Setting(replace(_REFUSES, key_first=False)),
     CANCEL: Setting(Provider(repeat=Repeat.SAYS_DONE, lag=1, known_lag=1)),
-    MAIL: Setting(Provider(memory=None, known_window=None, look_up=False)),
+    STRANGER: Setting(Provider(memory=None, known_window=None, look_up=False)),
+    MAIL: Setting(Provider(memory=None, known_window=None, look_up=False, is_mail=True)),
     # A send that is allowed at the last moment is on the wire a lease later at most, and still
     # inside the memory of the provider: that is what the margin of the window is for.
     HALF_TICKS: Setting(Provider(memory=4, look_up=False), lease=2),
 }
+
+
+@cache
+def explored(name: str) -> Found[World]:
+    """All that can happen in a variant, worked out once."""
+    setting = VARIANTS[name]
+    return explore(life.model(setting), invariants(setting))

@@ -49,6 +49,8 @@ class Provider:
     repeat: Repeat = Repeat.PAYS_AGAIN
     order_shows_it: bool = False
     key_first: bool = True
+    # Mail: never sent a second time, whatever else is known.
+    is_mail: bool = False
 
 
 @dataclass(frozen=True)
