@@ -8,6 +8,7 @@ from agents.api import docs
 from config.metrics import metrics
 
 urlpatterns = [
+    path("", include("agents.urls")),
     path("v1/", include("agents.api.urls")),
     path("docs/", docs.reading_page),
     path("docs/problems/", docs.problem_page),

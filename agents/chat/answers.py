@@ -7,7 +7,7 @@ HTTP API. A refusal is a frame of its own that says what and why; nothing has ch
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from accounts.identity import Identity, IdentityError, recheck_identity, verify_identity
 from accounts.models import Role, WidgetKey
@@ -61,7 +61,7 @@ def error(asked: str, ref: str, refused: RefusedError) -> Frame:
 
 
 def enter(
-    token: str, *, key: str | None, ticket_id: int | None, after: After
+    token: str, *, key: str | None, ticket: int | Literal["new"] | None, after: After
 ) -> tuple[Session, list[Frame]]:
     """Let a customer in, with a snapshot of the conversation asked for, or of their newest.
 
@@ -72,16 +72,15 @@ def enter(
     recheck_identity(identity)
     if key is not None and not WidgetKey.objects.filter(key=key, shop=identity.shop_id).exists():
         raise IdentityError("other_shop")
-    answers: list[Frame] = []
-    owned = None
-    if ticket_id is not None:
-        owned = picture.owned_ticket(identity.customer_id, ticket_id)
-        if owned is None:
-            answers.append(error("hello", "", _no_such_ticket()))
-    if owned is None:
+    ticket_id = ticket if isinstance(ticket, int) else None
+    told: list[Frame] = []
+    if ticket_id is not None and picture.owned_ticket(identity.customer_id, ticket_id) is None:
+        told.append(error("hello", "", _no_such_ticket()))
+        ticket = ticket_id = None
+    if ticket is None:
         ticket_id, after = picture.newest_ticket(identity.customer_id), After()
     shown, following = picture.snapshot(identity, ticket_id, after)
-    return Session(identity, token, following), [*answers, shown]
+    return Session(identity, token, following), [*told, shown]
 
 
 def renew(session: Session, token: str) -> None:

@@ -1,6 +1,6 @@
 """What a chat client may say: the shape of each frame, and nothing of its meaning."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -30,12 +30,15 @@ class After(Shape):
 
 
 class Hello(Shape):
-    """The first frame. `key` is the widget's; the shop that it names must be the token's."""
+    """The first frame. `key` is the widget's; the shop that it names must be the token's.
+
+    Without a `ticket` the newest open conversation is followed; with "new" none is, as yet.
+    """
 
     type: Literal["hello"]
     token: str = Field(max_length=MAX_TOKEN)
     key: str | None = Field(default=None, max_length=60)
-    ticket: Id | None = None
+    ticket: Id | Literal["new"] | None = None
     after: After = After()
 
 
@@ -91,14 +94,36 @@ class Ping(Shape):
 
 
 Request = Say | Decide | Cancel | Person | Open | Tickets
+
+
+class Exchange(Shape):
+    """A hello and at most one request, where no socket can be had."""
+
+    key: str | None = Field(default=None, max_length=60)
+    ticket: Id | Literal["new"] | None = None
+    after: After = After()
+    frame: Annotated[Request, Field(discriminator="type")] | None = None
+
+
 Frame = Hello | Token | Request | Ping
 _FRAME: TypeAdapter[Frame] = TypeAdapter(Annotated[Frame, Field(discriminator="type")])
+_EXCHANGE: TypeAdapter[Exchange] = TypeAdapter(Exchange)
+S = TypeVar("S")
 
 
 def parse(text: str) -> Frame:
     """The frame that the text is. Raises FrameError, which quotes nothing of it."""
+    return _read(_FRAME, text)
+
+
+def parse_exchange(text: str) -> Exchange:
+    """The body of a request over HTTP. Raises FrameError."""
+    return _read(_EXCHANGE, text)
+
+
+def _read(shape: TypeAdapter[S], text: str) -> S:
     try:
-        return _FRAME.validate_python(parse_object(text, max_bytes=MAX_FRAME))
+        return shape.validate_python(parse_object(text, max_bytes=MAX_FRAME))
     except StrictJSONError as exc:
         raise FrameError(f"The frame is {exc}.") from exc
     except ValidationError as exc:

@@ -22,8 +22,8 @@ from django.utils import timezone
 
 from accounts.identity import IdentityError
 from agents.chat import answers, frames
+from agents.chat.allowance import Place, Rate
 from agents.chat.answers import RefusedError, Session
-from agents.consumers.allowance import Place, Rate
 from agents.consumers.doorbell import Doorbell
 
 PROTOCOL = "chat.v1"
@@ -164,7 +164,7 @@ class ChatSocket:
                 answers.enter,
                 hello.token,
                 key=hello.key,
-                ticket_id=hello.ticket,
+                ticket=hello.ticket,
                 after=hello.after,
             )
         except IdentityError as exc:

@@ -1,4 +1,4 @@
-from agents.consumers import allowance
+from agents.chat import allowance
 
 
 def test_a_bucket_gives_what_has_run_in():

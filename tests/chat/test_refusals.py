@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from accounts.models import Customer, Shop, WidgetKey
 from accounts.services import block_customer, revoke_delegation
-from agents.consumers import allowance, sockets
+from agents.chat import allowance
+from agents.consumers import sockets
 from agents.models import Message, Task
 from approvals.models import Approval
 from tests.accounts.factories import Signer, make_shop

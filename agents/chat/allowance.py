@@ -1,4 +1,4 @@
-"""How much one client may ask of us: frames a second, and sockets at once."""
+"""How much one client may ask of us: frames a second, sockets at once, exchanges a minute."""
 
 import logging
 import time
@@ -13,8 +13,14 @@ from django.conf import settings
 MAX_SOCKETS = 5
 FORGOTTEN_AFTER = 60  # seconds without a sign of life; a crashed process's sockets end so
 SIGN_OF_LIFE = 20  # seconds
+EXCHANGES_PER_MINUTE = 120
+MINUTE = 60
 
 logger = logging.getLogger(__name__)
+
+
+class TooFastError(Exception):
+    """More than a client may ask in this time; nothing was done."""
 
 
 @dataclass
@@ -86,6 +92,24 @@ class Place:
             say(_client(settings.REDIS_URL))
         except redis.RedisError as exc:
             logger.warning("Sockets are not counted: %s", type(exc).__name__)
+
+
+def count_exchange(customer_id: int) -> None:
+    """Count one exchange of a customer; raises TooFastError when it is one too many this minute.
+
+    With Redis away nothing is counted.
+    """
+    key = f"countersign:exchanges:{customer_id}:{int(time.time() // MINUTE)}"
+    try:
+        pipe = _client(settings.REDIS_URL).pipeline(transaction=False)
+        pipe.incr(key)
+        pipe.expire(key, 2 * MINUTE)
+        count = int(pipe.execute()[0])
+    except redis.RedisError as exc:
+        logger.warning("Exchanges are not counted: %s", type(exc).__name__)
+        return
+    if count > EXCHANGES_PER_MINUTE:
+        raise TooFastError
 
 
 @cache

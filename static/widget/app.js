@@ -1,0 +1,353 @@
+/* The chat in its frame: puts the line to the shop's page, the line to the service and the page
+   together. */
+
+import { Bridge } from "./bridge.js";
+import { ticketItem } from "./cards.js";
+import { keep, recall, forget } from "./memory.js";
+import { Store } from "./store.js";
+import { speak, t } from "./strings.js";
+import { Timeline } from "./timeline.js";
+import { Transport } from "./transport.js";
+import { nowText } from "./words.js";
+
+const MAX_TEXT = 4000;
+const TELL_LEFT = 200;
+const IDEAS = ["idea1", "idea2", "idea3"];
+
+/* Not crypto.randomUUID: it is missing where a page came over plain HTTP. */
+const newId = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
+const $ = (id) => document.getElementById(id);
+const page = document.body.dataset;
+const store = new Store();
+const timeline = new Timeline({
+  list: $("timeline"), scroller: $("talk"), latest: $("latest"), store, onDecide: decide, onRetry: retry,
+});
+const bridge = new Bridge(JSON.parse(page.origins), hear);
+const transport = new Transport({
+  key: page.key, token: () => bridge.token(), where: () => store.where(),
+  onFrame, onState, onOtherCustomer: () => { wipe(); transport.restart(); },
+});
+
+let isOpen = false;
+let state = "connecting";
+let announced = "";
+let waitsForStaffNote = false;
+
+/* ---- The shop's page ---- */
+
+function hear(message) {
+  const known = {
+    init: () => begin(message),
+    opened: () => { isOpen = true; seen(); $("text").focus(); },
+    closed: () => { isOpen = false; },
+    prefill: () => { $("text").value = message.text; grow(); },
+    locale: () => language(message.locale),
+    theme: () => { document.documentElement.dataset.theme = message.theme; },
+    identity: () => (message.canIdentify ? transport.restart() : undefined),
+    reset: () => { transport.stop(); wipe(); forget(); onState("signed-out"); },
+  };
+  if (Object.hasOwn(known, message.type)) known[message.type]();
+}
+
+function begin(message) {
+  language(message.locale);
+  document.documentElement.dataset.theme = message.theme;
+  isOpen = message.isOpen;
+  store.clear(recall("ticket"));
+  store.outbox = (recall("outbox") || []).map((sent) => ({ ...sent, problem: "", isSent: false }));
+  if (isOpen) $("text").focus();
+  transport.start();
+}
+
+function wipe() {
+  store.wipe();
+  timeline.clear();
+  keep("outbox", null);
+  keep("ticket", null);
+  bridge.tell({ type: "unread", count: 0 });
+  draw();
+}
+
+/* ---- The service ---- */
+
+function onFrame(frame) {
+  if (frame.type === "snapshot") {
+    welcome(frame);
+    return;
+  }
+  const isNews = frame.type === "message" && !store.message.has(frame.message.seq);
+  store.apply(frame);
+  if (frame.type === "error") refused(frame);
+  if (frame.type === "tickets") showTickets(frame.tickets);
+  if (frame.type === "done" && frame.for === "say") taken(frame);
+  if (isNews && frame.message.author !== "customer") {
+    bridge.tell({ type: "message", author: frame.message.author });
+  }
+  draw();
+}
+
+function welcome(frame) {
+  const owner = recall("customer");
+  if (owner !== null && owner !== frame.customer.id) {
+    store.wipe();
+    timeline.clear();
+    forget();
+  }
+  const isSame = store.ticket && frame.ticket && store.ticket.id === frame.ticket.id;
+  if (!isSame) timeline.clear();
+  keep("customer", frame.customer.id);
+  store.apply(frame);
+  keep("ticket", store.ticket ? store.ticket.id : store.wanted);
+  draw({ isHistory: !isSame });
+  flush();
+  if (!isOpen) count();
+}
+
+function onState(now) {
+  state = now;
+  if (now === "signed-out") bridge.tell({ type: "authExpired" });
+  // Whatever was on its way may not have arrived. It is sent again once we know who we are.
+  if (now !== "open") store.outbox = store.outbox.map((sent) => ({ ...sent, isSent: false }));
+  draw();
+}
+
+function refused(frame) {
+  bridge.tell({ type: "error", code: frame.code });
+  if (frame.for === "say") {
+    store.outbox = store.outbox.map((sent) => {
+      if (sent.id !== frame.ref) return sent;
+      const ticket = frame.code === "ticket-closed" ? "new" : sent.ticket;
+      return { ...sent, ticket, isSent: true, problem: frame.message };
+    });
+    keep("outbox", store.outbox);
+  } else if (frame.for === "decide") {
+    for (const [key, answer] of store.answers) {
+      if (answer.id === frame.ref) store.answers.set(key, { ...answer, problem: frame.message });
+    }
+  } else if (frame.message && frame.for !== "hello") {
+    say(frame.message);
+  }
+}
+
+/* ---- What the customer does ---- */
+
+function submit(text) {
+  const task = store.liveTask;
+  waitsForStaffNote = Boolean(task && task.waits_for === "staff");
+  const isNew = !store.ticket || store.ticket.status === "closed";
+  const sent = {
+    id: newId(),
+    text,
+    ticket: isNew ? "new" : store.ticket.id,
+    problem: "",
+    isSent: false,
+  };
+  store.outbox = [...store.outbox, sent];
+  keep("outbox", store.outbox);
+  bridge.tell({ type: "used" });
+  flush();
+  draw();
+  timeline.toEnd();
+}
+
+/* Send what waits. The same id again is the same message, so sending once more is harmless. */
+function flush() {
+  if (state !== "open") return;
+  store.outbox = store.outbox.map((sent) => {
+    if (sent.isSent || sent.problem) return sent;
+    const isSent = transport.send({
+      type: "say", text: sent.text, client_message_id: sent.id, ticket: sent.ticket,
+    });
+    return { ...sent, isSent };
+  });
+}
+
+/* A message that the service had already taken is told of by nothing but this. */
+function taken(frame) {
+  if (store.ticket && store.ticket.id === frame.ticket && store.message.has(frame.seq)) {
+    store.outbox = store.outbox.filter((sent) => sent.id !== frame.ref);
+  }
+  keep("outbox", store.outbox);
+}
+
+function retry(id) {
+  store.outbox = store.outbox.map((sent) => (sent.id === id ? { ...sent, problem: "", isSent: false } : sent));
+  flush();
+  draw();
+}
+
+function decide(action, decision) {
+  const key = `${action.task}:${action.step}`;
+  const id = newId();
+  const isSent = transport.send({
+    type: "decide", task: action.task, step: action.step, digest: action.digest, decision, decision_id: id,
+  });
+  const problem = isSent ? "" : t("reconnecting");
+  store.answers.set(key, { id, status: action.status, state: action.state, problem });
+  draw();
+}
+
+function open(ticket) {
+  menu(false);
+  store.clear(ticket);
+  timeline.clear();
+  waitsForStaffNote = false;
+  transport.send({ type: "open", ticket });
+  keep("ticket", ticket);
+  draw();
+  $("text").focus();
+}
+
+/* ---- The page ---- */
+
+function draw(options) {
+  timeline.draw(options);
+  const task = store.liveTask;
+  const isClosed = Boolean(store.ticket && store.ticket.status === "closed");
+  const isEmpty = !store.message.size && !store.outbox.length;
+  const isOut = state === "signed-out";
+  const isWithPerson = Boolean(store.ticket && store.ticket.speaker === "staff" && !isClosed);
+  $("disclosure").textContent = t(isOut ? signedOutText() : "disclosure", { shop: page.shop });
+  $("ideas").hidden = !isEmpty || state !== "open";
+  $("earlier").hidden = !store.hasEarlier;
+  $("closed").hidden = !isClosed;
+  $("composer").hidden = isOut;
+  $("person").hidden = isOut || isWithPerson;
+  $("menu-button").hidden = isOut;
+  $("stop").hidden = !task || task.is_stopping || state !== "open";
+  $("model").hidden = !store.isDemoModel;
+  $("model").textContent = t("demoModel");
+  $("hint").hidden = !(waitsForStaffNote && task && task.waits_for === "staff");
+  $("hint").textContent = t("waitsForStaffHint");
+  $("presence").dataset.state = isOut ? "off" : isWithPerson ? "person" : state;
+  $("presence-text").textContent = t(isWithPerson ? "withPerson" : "assistant");
+  banner();
+  announce(task);
+  if (isOpen) seen();
+}
+
+function signedOutText() {
+  if (!bridge.isEmbedded) return "notEmbedded";
+  return store.customer ? "signInAgain" : "signIn";
+}
+
+function banner() {
+  const texts = { connecting: "connecting", reconnecting: "reconnecting", offline: "offline", crowded: "tooManyWindows" };
+  $("banner").hidden = !Object.hasOwn(texts, state);
+  $("banner").dataset.tone = state === "connecting" ? "calm" : "warn";
+  $("banner").textContent = Object.hasOwn(texts, state) ? t(texts[state]) : "";
+}
+
+/* Whose turn it is, for those who do not see it. */
+function announce(task) {
+  const now = task && task.waits_for ? nowText(task, store.stepsOf(task), (step) => store.actionOf(step)) : "";
+  if (now === announced) return;
+  announced = now;
+  say(now);
+}
+
+function say(text) {
+  $("announcer").textContent = text;
+}
+
+function lastSeq() {
+  return Math.max(0, ...store.message.keys());
+}
+
+function seen() {
+  if (!store.ticket) return;
+  keep(`seen-${store.ticket.id}`, lastSeq());
+  bridge.tell({ type: "unread", count: 0 });
+}
+
+function count() {
+  if (!store.ticket) return;
+  const last = recall(`seen-${store.ticket.id}`) || 0;
+  const unread = [...store.message.values()].filter((item) => item.seq > last && item.author !== "customer");
+  bridge.tell({ type: "unread", count: unread.length });
+}
+
+function showTickets(tickets) {
+  const current = store.ticket ? store.ticket.id : null;
+  const items = tickets.map((ticket) => ticketItem(ticket, ticket.id === current, open));
+  $("tickets").replaceChildren(...items);
+}
+
+function menu(isShown) {
+  $("menu").hidden = !isShown;
+  $("menu-button").setAttribute("aria-expanded", String(isShown));
+  if (isShown) {
+    transport.send({ type: "tickets" });
+    $("new").focus();
+  }
+}
+
+function grow() {
+  const field = $("text");
+  field.style.blockSize = "auto";
+  field.style.blockSize = `${Math.min(field.scrollHeight, 160)}px`;
+  const left = MAX_TEXT - field.value.length;
+  $("count").hidden = left > TELL_LEFT;
+  $("count").textContent = left > TELL_LEFT ? "" : t("left", { count: left });
+  $("send").disabled = !field.value.trim();
+}
+
+function language(locale) {
+  document.documentElement.lang = speak(locale);
+  for (const node of document.querySelectorAll("[data-text]")) node.textContent = t(node.dataset.text);
+  for (const node of document.querySelectorAll("[data-label]")) node.setAttribute("aria-label", t(node.dataset.label));
+  for (const node of document.querySelectorAll("[data-placeholder]")) node.placeholder = t(node.dataset.placeholder);
+  ideas();
+  timeline.clear();
+  draw({ isHistory: true });
+}
+
+function ideas() {
+  $("ideas").replaceChildren(...IDEAS.map((name) => {
+    const item = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = t(name);
+    button.addEventListener("click", () => submit(t(name)));
+    item.append(button);
+    return item;
+  }));
+}
+
+$("composer").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = $("text").value.trim();
+  if (!text) return;
+  $("text").value = "";
+  grow();
+  submit(text);
+});
+$("text").addEventListener("input", grow);
+$("text").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  $("composer").requestSubmit();
+});
+$("stop").addEventListener("click", () => {
+  if (store.liveTask) transport.send({ type: "cancel", task: store.liveTask.id });
+});
+$("person").addEventListener("click", () => transport.send({ type: "person" }));
+$("menu-button").addEventListener("click", () => menu($("menu").hidden));
+$("new").addEventListener("click", () => open("new"));
+$("close").addEventListener("click", () => bridge.tell({ type: "close" }));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  if (!$("menu").hidden) {
+    menu(false);
+    $("menu-button").focus();
+  } else {
+    bridge.tell({ type: "close" });
+  }
+});
+
+language(navigator.language);
+grow();
+if (!bridge.isEmbedded) {
+  $("close").hidden = true;
+  onState("signed-out");
+}

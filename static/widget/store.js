@@ -1,0 +1,95 @@
+/* What is known of the conversation. Frames are laid over it; each thing has one place, so the same
+   frame twice changes nothing. */
+
+const KEYS = {
+  message: (item) => item.seq,
+  task: (item) => item.id,
+  step: (item) => `${item.task}:${item.n}`,
+  action: (item) => `${item.task}:${item.step}`,
+  receipt: (item) => `${item.task}:${item.step}`,
+};
+
+export class Store {
+  constructor() {
+    this.wipe();
+  }
+
+  wipe() {
+    this.customer = null;
+    this.isDemoModel = false;
+    this.outbox = [];
+    this.answers = new Map();
+    this.clear(null);
+  }
+
+  /* Turn to another conversation; what waits to be sent stays. `ticket` may be "new". */
+  clear(ticket) {
+    this.wanted = ticket;
+    this.ticket = null;
+    this.hasEarlier = false;
+    this.message = new Map();
+    this.task = new Map();
+    this.step = new Map();
+    this.action = new Map();
+    this.receipt = new Map();
+  }
+
+  where() {
+    return { ticket: this.ticket ? this.ticket.id : this.wanted, after: this.after() };
+  }
+
+  after() {
+    const finished = [...this.step.values()].filter((step) => step.status === "finished");
+    const last = finished.sort((a, b) => a.task - b.task || a.n - b.n).at(-1);
+    return { message: Math.max(0, ...this.message.keys()), event: last ? last.event : "" };
+  }
+
+  apply(frame) {
+    if (frame.type === "snapshot") this.applySnapshot(frame);
+    else if (frame.type === "ticket") this.ticket = frame.ticket;
+    else if (Object.hasOwn(KEYS, frame.type)) this.lay(frame.type, frame[frame.type]);
+  }
+
+  applySnapshot(frame) {
+    const id = frame.ticket ? frame.ticket.id : null;
+    if (!this.ticket || this.ticket.id !== id) this.clear(id ?? this.wanted);
+    this.customer = frame.customer;
+    this.isDemoModel = frame.is_demo_model;
+    this.ticket = frame.ticket;
+    this.hasEarlier = this.hasEarlier || frame.has_earlier;
+    for (const kind of Object.keys(KEYS)) {
+      for (const item of frame[`${kind}s`]) this.lay(kind, item);
+    }
+  }
+
+  lay(kind, item) {
+    this[kind].set(KEYS[kind](item), item);
+    if (kind === "message" && item.client_message_id) {
+      this.outbox = this.outbox.filter((sent) => sent.id !== item.client_message_id);
+    }
+    if (kind === "action") this.settleAnswer(item);
+  }
+
+  /* An answer of ours is under way until the action looks different from when it was given. */
+  settleAnswer(action) {
+    const key = KEYS.action(action);
+    const answer = this.answers.get(key);
+    if (answer && (answer.status !== action.status || answer.state !== action.state)) {
+      this.answers.delete(key);
+    }
+  }
+
+  get liveTask() {
+    return [...this.task.values()].filter((task) => task.is_live).at(-1) || null;
+  }
+
+  stepsOf(task) {
+    return [...this.step.values()].filter((step) => step.task === task.id).sort((a, b) => a.n - b.n);
+  }
+
+  actionOf(step) {
+    return this.action.get(`${step.task}:${step.n}`) || null;
+  }
+}
+
+export { KEYS };

@@ -1,0 +1,217 @@
+/* Frames to and from the service: over a WebSocket, or where none gets through by asking over HTTP.
+
+   `where()` tells what to resume: the ticket, and what of it is known. `onFrame` gets every frame,
+   `onState` one of connecting, open, reconnecting, offline, signed-out, crowded. */
+
+const PROTOCOL = "chat.v1";
+const LONGEST_MS = 30000;
+const PING_MS = 25000;
+const SILENCE_MS = 60000;
+const POLL_MS = 3000;
+const RENEW_BEFORE_MS = 60000;
+const TRIES_BEFORE_POLLING = 3;
+const UNAUTHENTICATED = 4401;
+const OTHER_CUSTOMER = 4403;
+const CROWDED = 4429;
+
+export class Transport {
+  constructor({ key, token, where, onFrame, onState, onOtherCustomer }) {
+    Object.assign(this, { key, token, where, onFrame, onState, onOtherCustomer });
+    this.socket = null;
+    this.wanted = false;
+    this.run = 0;
+    this.failures = 0;
+    this.refusals = 0;
+    this.hasOpened = false;
+    this.isPolling = false;
+    this.isReady = false;
+    this.timers = {};
+    window.addEventListener("online", () => this.wanted && this.connect());
+    window.addEventListener("offline", () => this.wanted && this.lose("offline"));
+  }
+
+  start() {
+    if (this.wanted) return;
+    this.wanted = true;
+    this.refusals = 0;
+    this.onState("connecting");
+    this.connect();
+  }
+
+  stop() {
+    this.wanted = false;
+    this.drop();
+  }
+
+  /* Start again from nothing, as somebody else perhaps. */
+  restart() {
+    this.stop();
+    this.failures = 0;
+    this.start();
+  }
+
+  /* False when there is no connection to send it over; nothing is kept then. */
+  send(frame) {
+    if (this.isPolling && this.isReady) {
+      this.exchange(frame);
+      return true;
+    }
+    if (!this.isReady || !this.socket || this.socket.readyState !== WebSocket.OPEN) return false;
+    this.socket.send(JSON.stringify(frame));
+    return true;
+  }
+
+  drop() {
+    this.run += 1;
+    this.isReady = false;
+    Object.values(this.timers).forEach(clearTimeout);
+    this.timers = {};
+    const socket = this.socket;
+    this.socket = null;
+    if (socket) socket.close(1000);
+  }
+
+  async connect() {
+    this.drop();
+    const run = this.run;
+    if (navigator.onLine === false) return this.lose("offline");
+    const token = await this.token();
+    if (run !== this.run || !this.wanted) return undefined;
+    if (!token) return this.refuse();
+    this.current = token;
+    if (this.isPolling) return this.poll();
+    return this.dial(run, token);
+  }
+
+  dial(run, token) {
+    const address = new URL("/ws/chat/", location.href);
+    address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(address, PROTOCOL);
+    this.socket = socket;
+    const isCurrent = () => run === this.run;
+    socket.addEventListener("open", () => {
+      if (!isCurrent()) return;
+      this.hasOpened = true;
+      socket.send(JSON.stringify({ type: "hello", token, key: this.key, ...this.where() }));
+      this.listenForSilence();
+    });
+    socket.addEventListener("message", (event) => isCurrent() && this.hear(JSON.parse(event.data)));
+    socket.addEventListener("close", (event) => isCurrent() && this.closed(event.code));
+  }
+
+  hear(frame) {
+    this.heardAt = Date.now();
+    if (frame.type === "snapshot") {
+      this.ready(frame);
+    } else if (frame.type === "auth_expired") {
+      this.renew();
+      return;
+    } else if (frame.type === "done" && frame.for === "token") {
+      this.renewBefore(frame.expires_at);
+      return;
+    }
+    if (frame.type !== "pong") this.onFrame(frame);
+  }
+
+  ready(frame) {
+    this.isReady = true;
+    this.failures = 0;
+    this.refusals = 0;
+    this.renewBefore(frame.expires_at);
+    this.onState("open");
+  }
+
+  closed(code) {
+    this.drop();
+    if (!this.wanted) return;
+    if (code === OTHER_CUSTOMER) {
+      this.onOtherCustomer();
+      return;
+    }
+    if (code === UNAUTHENTICATED) {
+      this.refusals += 1;
+      if (this.refusals > 1) {
+        this.refuse();
+        return;
+      }
+    }
+    this.failures += 1;
+    if (!this.hasOpened && this.failures >= TRIES_BEFORE_POLLING) {
+      this.isPolling = true;
+      this.failures = 0;
+    }
+    this.lose(code === CROWDED ? "crowded" : "reconnecting");
+  }
+
+  lose(state) {
+    this.drop();
+    this.onState(state);
+    if (state !== "offline") this.timers.again = setTimeout(() => this.connect(), this.pause());
+  }
+
+  /* Doubling, with chance in it so that many do not come back in the same instant. */
+  pause() {
+    const longest = Math.min(LONGEST_MS, 1000 * 2 ** Math.max(0, this.failures - 1));
+    return longest * (0.5 + Math.random() / 2);
+  }
+
+  refuse() {
+    this.wanted = false;
+    this.drop();
+    this.onState("signed-out");
+  }
+
+  listenForSilence() {
+    this.heardAt = Date.now();
+    this.timers.ping = setInterval(() => {
+      if (Date.now() - this.heardAt > SILENCE_MS) this.closed(1006);
+      else this.send({ type: "ping" });
+    }, PING_MS);
+  }
+
+  renewBefore(expiresAt) {
+    clearTimeout(this.timers.renew);
+    const left = new Date(expiresAt).getTime() - Date.now() - RENEW_BEFORE_MS;
+    this.timers.renew = setTimeout(() => this.renew(), Math.max(5000, left));
+  }
+
+  async renew() {
+    const run = this.run;
+    const token = await this.token();
+    if (run !== this.run) return;
+    if (!token) {
+      this.refuse();
+      return;
+    }
+    this.current = token;
+    if (!this.isPolling) this.send({ type: "token", token });
+  }
+
+  async poll() {
+    const run = this.run;
+    await this.exchange(null);
+    if (run === this.run && this.wanted) this.timers.poll = setTimeout(() => this.poll(), POLL_MS);
+  }
+
+  async exchange(frame) {
+    const run = this.run;
+    let response;
+    try {
+      response = await fetch("/widget/exchange", {
+        method: "POST",
+        headers: { "Content-Type": "application/json", Authorization: `Bearer ${this.current}` },
+        body: JSON.stringify({ key: this.key, frame, ...this.where() }),
+      });
+    } catch {
+      if (run === this.run) this.closed(1006);
+      return;
+    }
+    if (run !== this.run) return;
+    if (response.status === 401) {
+      this.closed(UNAUTHENTICATED);
+    } else if (response.ok) {
+      const { frames } = await response.json();
+      if (run === this.run) frames.forEach((answer) => this.hear(answer));
+    }
+  }
+}
