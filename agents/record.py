@@ -224,6 +224,7 @@ class Recording:
 
     def _ready(self) -> None:
         self.task.lease_until = None
+        self.task.wake_at = self.now
         dispatch.advance(self.task.pk)
 
     def _wait(self, status: TaskStatus, seconds: float | None = None, *, error: str = "") -> None:

@@ -53,7 +53,12 @@ _CLAIM = f"""
     WHERE t.id = ANY(%s) AND ({_READY})
     RETURNING t.id
 """  # noqa: S608 - constants of this module
-_FIND_READY = f"SELECT t.id FROM agents_task t WHERE {_READY} ORDER BY t.id LIMIT %s"  # noqa: S608
+# Freshly ready tasks have a message on its way: only what waits longer was left behind.
+_FIND_READY = f"""
+    SELECT t.id FROM agents_task t WHERE ({_READY})
+      AND (t.wake_at IS NULL OR t.wake_at <= clock_timestamp() - make_interval(secs => %s))
+    ORDER BY t.id LIMIT %s
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -81,10 +86,10 @@ class StaleClaimError(Exception):
     """Another worker holds the task by now; this one's state writes are void."""
 
 
-def find_ready(*, limit: int = 500) -> list[int]:
-    """Tasks that could be claimed now, oldest first."""
+def find_ready(*, for_seconds: float = 0, limit: int = 500) -> list[int]:
+    """Tasks that could be claimed now and have been ready for so long, oldest first."""
     with connection.cursor() as cursor:
-        cursor.execute(_FIND_READY, [limit])
+        cursor.execute(_FIND_READY, [for_seconds, limit])
         return [task_id for (task_id,) in cursor.fetchall()]
 
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 
 from agents import dispatch, events, record, runner, store, telling
@@ -44,8 +45,12 @@ def _advance_one(held: store.Claim) -> None:
 
 
 def sweep() -> int:
-    """Wake every task that is ready, whatever became of its message. Returns how many."""
-    ready = store.find_ready()
+    """Wake every task that has been ready for a while: its message was lost. Returns how many.
+
+    What became ready just now is left to its own message, so that under load the sweep does not
+    double the queue.
+    """
+    ready = store.find_ready(for_seconds=settings.SWEEP_SECONDS)
     for task_id in ready:
         dispatch.advance(task_id)
     return len(ready)

@@ -23,6 +23,7 @@ from agents.models import (
 from agents.moves import CallModel, CallTool
 from agents.services.tasks import cancel, record_task, ring_after_commit
 from audit import services as audit
+from tools.clock import database_now
 from tools.text import clean
 from tools.trigger import Point, reach
 
@@ -266,6 +267,7 @@ def _open_task(
         prompt_version=prompts.current("support"),
         model=settings.MODEL,
         created_at=now,
+        wake_at=database_now(),
         **_caps(shop),
     )
     task.save()

@@ -118,11 +118,16 @@ def test_a_finished_step_is_never_run_again(desk: Desk):
     assert len(desk.shop.effects()) == 1
 
 
-def test_the_sweep_finds_what_a_lost_message_left_behind(desk: Desk, monkeypatch):
-    woken: list[int] = []
-    monkeypatch.setattr(
-        "agents.dispatch.advance", lambda task_id, countdown=0: woken.append(task_id)
-    )
+@pytest.fixture
+def woken(monkeypatch) -> list[int]:
+    """The tasks that were enqueued, in order."""
+    ids: list[int] = []
+    monkeypatch.setattr("agents.dispatch.advance", lambda task_id, countdown=0: ids.append(task_id))
+    return ids
+
+
+def test_the_sweep_finds_what_a_lost_message_left_behind(desk: Desk, woken, settings):
+    settings.SWEEP_SECONDS = 0
     queued = desk.ask("Please refund order 1042")
     waiting = desk.work(desk.ask("Please cancel order 1044"))
     woken.clear()
@@ -134,6 +139,18 @@ def test_the_sweep_finds_what_a_lost_message_left_behind(desk: Desk, monkeypatch
     woken.clear()
     services.sweep()
     assert woken == [queued.pk, waiting.pk]
+
+
+def test_the_sweep_leaves_to_its_own_message_what_is_freshly_ready(desk: Desk, woken):
+    fresh = desk.ask("Please refund order 1042")
+    stuck = desk.ask("Please cancel order 1044")
+    Task.objects.filter(pk=stuck.pk).update(wake_at=timezone.now() - timedelta(minutes=1))
+    woken.clear()
+
+    services.sweep()
+
+    assert woken == [stuck.pk]
+    assert fresh.pk in store.find_ready()
 
 
 def test_a_waiting_task_holds_no_lease_and_is_not_claimable(desk: Desk):
