@@ -15,6 +15,10 @@ class Postbox:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.reset()
+
+    def reset(self) -> None:
+        """Be a healthy server that has taken nothing yet."""
         self.taken: list[Any] = []
         self.refuse_recipient = ""
         self.refuse_text = ""
