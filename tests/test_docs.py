@@ -15,6 +15,7 @@ from django.db import models
 
 from accounts.models import Shop
 from agents import telling
+from tests.test_requirements import LINK, defined_in
 from tools.clients.capabilities import for_provider
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -212,3 +213,25 @@ def test_the_first_shop_is_made_as_the_page_says():
     assert shop.signing_keys.get().kid == "2026-01"
     assert shop.widget_keys.get().key == "pine"
     assert for_provider(shop.provider).can_resend(age_seconds=1) is False
+
+
+# --- What people find ---------------------------------------------------------------------------
+
+
+def test_each_thing_that_people_may_look_for_is_shown_or_said_to_be_missing():
+    page = (ROOT / "docs" / "ux.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("| ")]
+    rows = [
+        re.fullmatch(r"\| (.+) \| (offered|not yet|not offered): (.+) \|", line) for line in lines
+    ]
+
+    heads = page.count("\n## ")
+    assert [line for line, row in zip(lines, rows, strict=True) if row is None] == [
+        "| what | state |"
+    ] * heads
+    for row in filter(None, rows):
+        links = LINK.findall(row[3])
+        is_offered = row[2] == "offered"
+        assert bool(links) is is_offered, row[1]
+        assert not is_offered or row[3] == "<br>".join(f"`{file}::{name}`" for file, name in links)
+        assert [name for file, name in links if name not in defined_in(ROOT / file)] == []
