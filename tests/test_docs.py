@@ -15,6 +15,7 @@ from django.db import models
 
 from accounts.models import Shop
 from agents import telling
+from agents.chat import allowance
 from tests.test_requirements import LINK, defined_in
 from tools.clients.capabilities import for_provider
 
@@ -72,6 +73,7 @@ def test_the_defaults_of_the_operations_page_are_those_of_the_deployment():
         assert str(getattr(settings, setting)) == value.removesuffix(" s"), name
     for name in ("API_READS_PER_MINUTE", "API_WRITES_PER_MINUTE", "API_STREAMS_PER_PRINCIPAL"):
         assert f"`COUNTERSIGN_{name}` ({getattr(settings, name)})" in OPERATIONS
+    assert f"{allowance.EXCHANGES_PER_MINUTE} exchanges a minute" in OPERATIONS
 
 
 def test_every_reason_for_a_hand_off_is_explained():
