@@ -19,7 +19,15 @@ from django.utils.safestring import SafeString
 from typing_extensions import override
 
 from accounts.console import user_of
-from accounts.models import Customer, Delegation, Shop, SigningKey, User, WidgetKey
+from accounts.models import (
+    Customer,
+    Delegation,
+    Shop,
+    SigningKey,
+    User,
+    WebhookSecret,
+    WidgetKey,
+)
 from audit import services as audit
 from audit.selectors import EventFilter, list_events
 
@@ -165,6 +173,12 @@ class ShopAdmin(Undeletable):
 class SigningKeyAdmin(ReadOnly):
     list_display = ("kid", "shop", "algorithm", "active_from", "retired_at")
     fields = ("shop", "kid", "algorithm", "public_jwk", "active_from", "retired_at")
+
+
+@admin.register(WebhookSecret)
+class WebhookSecretAdmin(ReadOnly):
+    list_display = ("name", "shop", "active_from", "retired_at")
+    fields = ("shop", "name", "active_from", "retired_at")
 
 
 @admin.register(WidgetKey)

@@ -1,5 +1,6 @@
 """The demo's shop and people. Made once; a second time only what has changed is written."""
 
+import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,8 +13,9 @@ from accounts.backends import DEMO_PASSWORD
 from accounts.identity import MAX_LIFETIME
 from accounts.keyring import add_public_key, retire_key
 from accounts.keys import decrypt, encrypt
-from accounts.models import Role, Shop, SigningKey, User, WidgetKey
+from accounts.models import Role, Shop, SigningKey, User, WebhookSecret, WidgetKey
 from accounts.signals import demo_seeded
+from accounts.webhooks import add_webhook_secret, retire_webhook_secret
 from audit import services as audit
 
 SLUG = "demo"
@@ -31,6 +33,7 @@ class DemoShop:
     url: str
     client_id: str
     client_secret: str = field(repr=False)
+    webhook_secret: str = field(default="", repr=False)
 
 
 def seed(*, at: DemoShop, jwks: list[dict[str, Any]], now: datetime) -> Shop:
@@ -44,6 +47,8 @@ def seed(*, at: DemoShop, jwks: list[dict[str, Any]], now: datetime) -> Shop:
     with transaction.atomic(durable=True):
         shop = _seed_shop(at, now)
         _seed_keys(shop, jwks, now)
+        if at.webhook_secret:
+            _seed_webhook_secret(shop, at.webhook_secret, now)
         WidgetKey.objects.get_or_create(key=SLUG, defaults={"shop": shop})
         _seed_people(shop, now)
     demo_seeded.send(sender=Shop, shop_id=shop.pk)
@@ -106,6 +111,21 @@ def _seed_keys(shop: Shop, jwks: list[dict[str, Any]], now: datetime) -> None:
         key.retired_at = None
         key.save(update_fields=["retired_at"])
         _record("signing_key.reinstated", shop, now, {"kid": key.kid})
+
+
+def _seed_webhook_secret(shop: Shop, secret: str, now: datetime) -> None:
+    """The one secret that the pretend shop signs with; an earlier one of it counts no more."""
+    name = f"{SLUG}-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+    ours = WebhookSecret.objects.filter(shop=shop, name__startswith=f"{SLUG}-")
+    for old in ours.filter(retired_at__isnull=True).exclude(name=name):
+        retire_webhook_secret(shop_id=shop.pk, name=old.name, at=now, actor=ACTOR, now=now)
+    known = ours.filter(name=name).first()
+    if known is None:
+        add_webhook_secret(shop_id=shop.pk, name=name, secret=secret, actor=ACTOR, now=now)
+    elif known.retired_at is not None:
+        known.retired_at = None
+        known.save(update_fields=["retired_at"])
+        _record("webhook_secret.reinstated", shop, now, {"name": name})
 
 
 def _seed_people(shop: Shop, now: datetime) -> None:

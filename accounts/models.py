@@ -280,6 +280,25 @@ class SigningKey(models.Model):
         return f"{self.kid} ({self.algorithm})"
 
 
+class WebhookSecret(models.Model):
+    """A secret with which a shop signs what it tells us. Several may hold at once, for a rotation."""
+
+    shop = models.ForeignKey(Shop, on_delete=models.PROTECT, related_name="webhook_secrets")
+    name = models.CharField(max_length=120, validators=[RegexValidator(validators.KEY_ID)])
+    secret_encrypted = models.BinaryField()
+    active_from = models.DateTimeField(default=timezone.now)
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="webhook_secret_name_unique", fields=["shop", "name"]),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return self.name
+
+
 class WidgetKey(models.Model):
     """The public name of a shop in its widget snippet. It identifies, it authorizes nothing."""
 

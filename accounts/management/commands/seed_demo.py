@@ -13,6 +13,8 @@ from typing_extensions import override
 from accounts import demo, oauth
 from accounts.validators import validate_base_url
 
+# Published, as all of the demo's secrets are, and good for its pretend shop alone.
+DEMO_WEBHOOK_SECRET = "whsec_dGhlIHByZXRlbmQgc2hvcCBzaWducyBpdHMgZXZlbnRz"  # noqa: S105
 PAUSE = 0.25  # seconds between two tries
 
 
@@ -39,6 +41,7 @@ class Command(BaseCommand):
             client_secret=os.environ.get(
                 "ORDERS_STUB_CLIENT_SECRET", "demo-client-secret-of-the-pretend-shop"
             ),
+            webhook_secret=os.environ.get("ORDERS_STUB_WEBHOOK_SECRET") or DEMO_WEBHOOK_SECRET,
         )
         jwks = _jwks(url, options["wait"])
         try:
