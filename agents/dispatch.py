@@ -11,6 +11,8 @@ from celery import signature
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from agents.models import Task, TaskStatus
+from tools.clock import ClockTimestamp
 from tools.trigger import Point, reach
 
 ADVANCE = "agents.advance"
@@ -24,6 +26,14 @@ logger = logging.getLogger(__name__)
 def advance(task_id: int, *, countdown: float = 0) -> None:
     """Wake a task once the current transaction is committed; `countdown` is in seconds."""
     transaction.on_commit(partial(_send, task_id, countdown))
+
+
+def wake(task_id: int) -> None:
+    """Let a task look again now that waits for an outcome; without this it looks a little later."""
+    Task.objects.filter(
+        pk=task_id, status=TaskStatus.WAITING_OUTCOME, wake_at__gt=ClockTimestamp()
+    ).update(wake_at=ClockTimestamp())
+    advance(task_id)
 
 
 def _send(task_id: int, countdown: float) -> None:

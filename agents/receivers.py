@@ -7,7 +7,7 @@ from django.dispatch import receiver
 from agents import dispatch, events
 from agents.models import Task
 from approvals.signals import approval_changed
-from tools.signals import operation_moved
+from tools.signals import evidence_came, operation_moved
 from tools.trigger import Point, reach
 
 
@@ -15,6 +15,11 @@ from tools.trigger import Point, reach
 def wake_task(*, task_id: int, **_: Any) -> None:
     reach(Point.C11)
     dispatch.advance(task_id)
+
+
+@receiver(evidence_came)
+def look_again(*, task_id: int, **_: Any) -> None:
+    dispatch.wake(task_id)
 
 
 @receiver(approval_changed)

@@ -1,9 +1,9 @@
 """What to do about an operation whose outcome nobody knows.
 
-Believe our own worker's late evidence, then look the effect up by its key. Send again only with the
-same key and the same bytes, only inside the provider's key window, no more than MAX_SENDS times,
-and only while everything that allowed the first send still holds. After that a person looks at the
-evidence.
+Believe our own worker's late evidence and the shop's signed events, then look the effect up by its
+key. Send again only with the same key and the same bytes, only inside the provider's key window, no
+more than MAX_SENDS times, and only while everything that allowed the first send still holds. After
+that a person looks at the evidence.
 """
 
 from datetime import datetime, timedelta
@@ -22,8 +22,10 @@ from tools.clients.errors import (
 )
 from tools.clients.shapes import Order, Receipt
 from tools.clock import database_now
+from tools.evidence import WEBHOOK
 from tools.execution import StillGranted
 from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, State
+from tools.proof import TAKEN_BACK, Effect, is_approved_one, proves
 from tools.sending import (
     ACCESS_REVOKED,
     ORDER_NOT_FOUND,
@@ -62,7 +64,7 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
     operation = _take_over(operation_id, lease)
     if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
         return operation
-    seen = _seen_by_a_stale_worker(operation)
+    seen = _seen_by_a_stale_worker(operation) or _told_by_shop(operation)
     if seen is not None:
         return settle(operation.pk, seen, lease)
     if operation.kind == Kind.CLOSE_TICKET:
@@ -147,16 +149,33 @@ def _seen_by_a_stale_worker(operation: Operation) -> Outcome | None:
     return None
 
 
+def _told_by_shop(operation: Operation) -> Outcome | None:
+    """What the shop's signed events since the first send come to, if they come to anything.
+
+    One that does not fit, and money that came back to the shop, are for a person to weigh.
+    """
+    since = operation.first_sent_at
+    told = [
+        effect
+        for event in operation.observations.filter(source=WEBHOOK).order_by("id")
+        if since and event.at >= since and (effect := Effect.of_body(event.body))
+    ]
+    if any(effect.status in TAKEN_BACK for effect in told):
+        return Outcome(AttemptOutcome.UNKNOWN, "webhook_taken_back", needs_person=True)
+    if told and not all(is_approved_one(operation, effect) for effect in told):
+        return Outcome(AttemptOutcome.UNKNOWN, "webhook_mismatch", needs_person=True)
+    if told:
+        return Outcome(AttemptOutcome.SUCCEEDED, "told_by_webhook", reference=told[0].reference)
+    return None
+
+
 def _from_look_up(operation: Operation, receipt: Receipt) -> Outcome:
     """The provider shows an effect under our key: is it the one that was approved?"""
-    is_ours = receipt.kind == operation.kind and receipt.order_id == operation.order_id
-    if operation.kind == Kind.REFUND:
-        is_ours = is_ours and (receipt.amount, receipt.currency) == (
-            operation.amount,
-            operation.currency,
-        )
-    if not is_ours:
+    effect = Effect.of_receipt(receipt)
+    if not is_approved_one(operation, effect):
         return Outcome(AttemptOutcome.UNKNOWN, "look_up_mismatch", needs_person=True)
+    if not proves(operation, effect):
+        return Outcome(AttemptOutcome.UNKNOWN, "look_up_taken_back", needs_person=True)
     return Outcome(AttemptOutcome.SUCCEEDED, "found_by_look_up", reference=receipt.id)
 
 

@@ -4,3 +4,6 @@ from django.dispatch import Signal
 
 # An operation left a state in which a task was waiting for it. Sends: operation_id, task_id.
 operation_moved = Signal()
+
+# The shop has told something about an operation. Sends: operation_id, task_id.
+evidence_came = Signal()

@@ -44,10 +44,18 @@ def read_object(request: HttpRequest) -> dict[str, Any]:
     Raises ProblemError: 413, 415, 400 for what is not JSON, 422 for text that cannot be stored or
     a value that is not an object.
     """
+    raw = read_bytes(request)
+    return parse(request, raw) if raw else {}
+
+
+def read_bytes(request: HttpRequest) -> bytes:
+    """The body as it came. Raises ProblemError: 413, or 400 when it ended too early."""
     refuse_large(request)
-    raw = _read(request)
-    if not raw:
-        return {}
+    return _read(request)
+
+
+def parse(request: HttpRequest, raw: bytes) -> dict[str, Any]:
+    """The bytes as one JSON object. Raises ProblemError as `read_object` does."""
     refuse_other_media(request)
     try:
         return parse_object(raw.decode("utf-8"), max_bytes=MAX_BODY)

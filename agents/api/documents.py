@@ -201,3 +201,27 @@ class ProblemDocument(Document):
     decided_at = moment(required=False, allow_null=True)
     decided_by = text("decided-otherwise, to staff: by whom.", required=False)
     reason = text(required=False, allow_blank=True)
+
+
+class EventDataDocument(Document):
+    id = text("Of a refund, or of the order that changed.")
+    order_id = text("refund.…", required=False)
+    amount = whole("refund.…: minor units.", required=False)
+    currency = text("refund.…: ISO 4217.", required=False)
+    idempotency_key = text("The key under which we asked for it.", required=False, allow_null=True)
+    reason = text(required=False)
+    version = whole("order.changed", required=False)
+    change = serializers.JSONField(
+        required=False,
+        help_text="order.changed: `id`, `kind` and `idempotency_key` of the change we asked for.",
+    )
+
+
+class ShopEventDocument(Document):
+    type = text("Such as refund.succeeded.")
+    timestamp = text("When it happened (RFC 3339).", required=False)
+    data = EventDataDocument()  # type: ignore[assignment]
+
+
+class EventTakenDocument(Document):
+    taken = word(["accepted", "repeated", "unmatched", "ignored"])

@@ -34,6 +34,9 @@ KEY_MALFORMED = ProblemType(
 BAD_PAGE = ProblemType("bad-page", 400, "The page asked for is not one that exists.")
 BAD_EVENT_ID = ProblemType("bad-event-id", 400, "The event id is not one of this stream's.")
 UNAUTHENTICATED = ProblemType("unauthenticated", 401, "You are not signed in.")
+NOT_SIGNED = ProblemType(
+    "not-signed", 401, "No secret of this shop has signed this within five minutes."
+)
 FORBIDDEN = ProblemType("forbidden", 403, "This is not open to you.")
 CROSS_SITE = ProblemType("cross-site", 403, "The request does not come from our own page.")
 WRONG_ROLE = ProblemType("wrong-role", 403, "This question is not yours to answer.")

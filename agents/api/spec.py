@@ -112,6 +112,14 @@ IDEMPOTENCY_KEY = OpenApiParameter(
         "The same key with the same request gives the first answer again, for 24 hours."
     ),
 )
+SIGNATURE = [
+    OpenApiParameter(name, str, OpenApiParameter.HEADER, required=True, description=about)
+    for name, about in (
+        ("webhook-id", "The event's id: the same each time that it is sent."),
+        ("webhook-timestamp", "When this was sent, in seconds since 1970."),
+        ("webhook-signature", "One or more signatures, with a blank between."),
+    )
+]
 PAGING = [
     OpenApiParameter(
         "limit", {"type": "integer", "minimum": 1, "maximum": paging.MAX_LIMIT, "default": 20}
@@ -225,6 +233,37 @@ def look_at_ticket() -> Callable[[V], V]:
             auth=CUSTOMERS_ONLY,
             parameters=[_path_number("ticket_id", "The conversation."), after],
             responses=_answers({200: documents.TicketWithMessages}, kinds),
+        )
+    )
+
+
+def take_event() -> Callable[[V], V]:
+    about = (
+        "Standard Webhooks: `webhook-signature` is `v1,` and the base64 of the HMAC-SHA256, under a "
+        "secret of the shop, of `{webhook-id}.{webhook-timestamp}.{body}`. Send an event again "
+        "under the same id until it is answered with 200: it is taken once. Kinds that mean "
+        "something here: refund.succeeded, refund.failed, refund.reversed, order.changed."
+    )
+    kinds = (
+        problems.NOT_SIGNED,
+        problems.BAD_REQUEST,
+        problems.MALFORMED_JSON,
+        problems.TOO_LARGE,
+        problems.UNSUPPORTED_MEDIA,
+        problems.INVALID,
+        problems.INTERNAL,
+        problems.UNAVAILABLE,
+    )
+    slug = OpenApiParameter("shop", str, OpenApiParameter.PATH, description="The shop's slug.")
+    return extend_schema_view(
+        post=extend_schema(
+            operation_id="take_event",
+            summary="Tell us that something has happened at your shop",
+            description=about,
+            tags=["webhooks"],
+            parameters=[slug, *SIGNATURE],
+            request=documents.ShopEventDocument,
+            responses=_answers({200: documents.EventTakenDocument}, kinds),
         )
     )
 

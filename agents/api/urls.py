@@ -2,7 +2,7 @@
 
 from django.urls import path, register_converter
 
-from agents.api import decisions, docs, runs, tasks, tickets
+from agents.api import decisions, docs, runs, tasks, tickets, webhooks
 
 
 class IdConverter:
@@ -42,4 +42,5 @@ urlpatterns = [
     path("runs/<id:task_id>/approvals/<step:step>", runs.RunDecisionView.as_view()),
     path("tickets", tickets.TicketListView.as_view()),
     path("tickets/<id:ticket_id>", tickets.TicketView.as_view()),
+    path("webhooks/<slug:shop>", webhooks.WebhookView.as_view()),
 ]

@@ -1,7 +1,7 @@
 """Operations and their evidence, verdicts, switches, and the shop's policy documents."""
 
 from tools.models.documents import PolicyDocument, PolicyPassage
-from tools.models.evidence import Attempt, AttemptOutcome, Observation
+from tools.models.evidence import Attempt, AttemptOutcome, Observation, ShopEvent
 from tools.models.operations import (
     AUTHORISED,
     FINAL,
@@ -31,6 +31,7 @@ __all__ = [
     "Operation",
     "PolicyDocument",
     "PolicyPassage",
+    "ShopEvent",
     "State",
     "Switch",
     "Verdict",

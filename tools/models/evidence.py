@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 from typing_extensions import override
 
+from accounts.models import Shop
 from tools.models.operations import Operation
 
 
@@ -55,3 +56,27 @@ class Observation(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.source} about {self.operation_id}"
+
+
+class ShopEvent(models.Model):
+    """One signed event of a shop, taken once however often it is delivered.
+
+    Without an operation it was about nothing of ours.
+    """
+
+    shop = models.ForeignKey(Shop, on_delete=models.PROTECT, related_name="+")
+    event_id = models.CharField(max_length=120)
+    kind = models.CharField(max_length=60)
+    operation = models.ForeignKey(
+        Operation, null=True, on_delete=models.PROTECT, related_name="shop_events"
+    )
+    received_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="shop_event_taken_once", fields=["shop", "event_id"]),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.kind} {self.event_id}"

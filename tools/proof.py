@@ -1,0 +1,57 @@
+"""What an effect that the shop shows or tells of proves about an operation."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tools.clients.shapes import Receipt
+from tools.models import Kind, Operation
+
+DONE = "succeeded"
+# What the shop says of money that came back to it after all.
+TAKEN_BACK = ("reversed", "failed")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """An effect in the shop's words. `reference` is its own id; `amount` is in minor units."""
+
+    reference: str
+    kind: str
+    order_id: str
+    amount: int | None = None
+    currency: str = ""
+    status: str = DONE
+
+    @classmethod
+    def of_receipt(cls, receipt: Receipt) -> "Effect":
+        return cls(
+            reference=receipt.id,
+            kind=receipt.kind,
+            order_id=receipt.order_id,
+            amount=receipt.amount,
+            currency=receipt.currency or "",
+            status=str(receipt.raw.get("status", DONE))[:40],
+        )
+
+    @classmethod
+    def of_body(cls, body: dict[str, Any]) -> "Effect | None":
+        """The effect that an observation holds, if it holds one."""
+        effect = body.get("effect")
+        return cls(**effect) if effect else None
+
+    def as_body(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def is_approved_one(operation: Operation, effect: Effect) -> bool:
+    """Is this effect, found or told under our key, the one that was approved, to the minor unit?"""
+    if (effect.kind, effect.order_id) != (operation.kind, operation.order_id):
+        return False
+    if operation.kind != Kind.REFUND:
+        return True
+    return (effect.amount, effect.currency) == (operation.amount, operation.currency)
+
+
+def proves(operation: Operation, effect: Effect) -> bool:
+    """Does it show that the operation has happened and still stands?"""
+    return effect.status == DONE and is_approved_one(operation, effect)
