@@ -222,11 +222,12 @@ def _end_refused(
 ) -> None:
     """The last send was refused, and the ones before it left no trace.
 
-    That is a definite end where effects can be looked up and it is the shop's word about the
-    operation; otherwise it says nothing about the earlier sends.
+    That is a definite end where effects can be looked up, it is the shop's word about the operation,
+    and the shop keeps it under the key; otherwise it says nothing about the earlier sends, one of
+    which may still be with a worker that stands still at the socket.
     """
     is_about_it = last.detail not in {ACCESS_REVOKED, ORDER_NOT_FOUND}
-    if not (capabilities.lookup_by_key and is_about_it):
+    if not (capabilities.lookup_by_key and capabilities.errors_cached and is_about_it):
         _ask_person(operation, f"refused when sent again: {last.detail}", now)
         return
     operation.fail(reason=last.detail, at=now)

@@ -87,14 +87,14 @@ class Table:
 
 def _fits(row: Any, wanted: Q) -> bool:
     assert not wanted.negated
-    found = (
-        _fits(row, child) if isinstance(child, Q) else _has(row, *child)
-        for child in wanted.children
-    )
+    found = (_has(row, part) for part in wanted.children)
     return any(found) if wanted.connector == Q.OR else all(found)
 
 
-def _has(row: Any, lookup: str, value: Any) -> bool:
+def _has(row: Any, part: Any) -> bool:
+    if isinstance(part, Q):
+        return _fits(row, part)
+    lookup, value = part
     name, _, how = lookup.partition("__")
     assert how in {"", "in"}
     return getattr(row, name) in value if how else bool(getattr(row, name) == value)
@@ -199,7 +199,7 @@ def capabilities(setting: Setting) -> Capabilities:
     provider, tick = setting.provider, int(TICK.total_seconds())
     return Capabilities(
         key_window_seconds=None if provider.known_window is None else provider.known_window * tick,
-        errors_cached=False,
+        errors_cached=provider.keeps_refusals,
         body_compared=True,
         lookup_by_key=provider.look_up,
         lookup_lag_seconds=provider.known_lag * tick,

@@ -49,7 +49,8 @@ def model(setting: Setting) -> Model[World]:
 
 def steps(world: World, setting: Setting) -> Iterator[Step[World]]:
     """All that can happen next."""
-    yield Step(TIME, "one tick passes", tick(world, setting))
+    if not any(worker.at == "write" and worker.lease == 0 for worker in world.workers):
+        yield Step(TIME, "one tick passes", tick(world, setting))
     if world.operation.state == APPROVED:
         withdrawn = world.operation._replace(state=ENDED)
         yield Step("customer", "withdraws the yes", world._replace(operation=withdrawn), False)
@@ -102,19 +103,25 @@ def is_settled(world: World) -> bool:
 def tick(world: World, setting: Setting) -> World:
     """Every age grows until nothing compares it any more; every lease shrinks."""
     row, ledger, task = world.operation, world.ledger, world.task
-    first = row.first_sent
     return World(
         row._replace(
-            first_sent=first if first == NEVER else min(first + 1, setting.oldest_first_send),
+            first_sent=_later(row.first_sent, setting.oldest_first_send),
             since_news=min(row.since_news + 1, setting.provider.known_lag),
         ),
         task._replace(lease=max(task.lease - 1, 0)),
-        ledger._replace(age=min(ledger.age + 1, setting.oldest_effect) if ledger.effects else 0),
+        ledger._replace(
+            age=min(ledger.age + 1, setting.oldest_effect) if ledger.effects else 0,
+            refused=_later(ledger.refused, setting.provider.memory or 0),
+        ),
         tuple(
             worker._replace(lease=worker.lease - 1) if worker.lease else worker
             for worker in world.workers
         ),
     )
+
+
+def _later(age: int, oldest: int) -> int:
+    return age if age == NEVER else min(age + 1, oldest)
 
 
 # --- Claim and record ---------------------------------------------------------------------------
@@ -207,8 +214,8 @@ def _send(world: World, slot: int, setting: Setting) -> Iterator[Step[World]]:
     if setting.guards.deadline and worker.lease == 0:
         after = _put(world, slot, worker._replace(at="settle", carries=NOT_SENT))
         yield Step(NAMES[slot], "finds its lease over and sends nothing", after)
-    elif setting.can_freeze:
-        after = _put(world, slot, worker._replace(at="write"))
+    elif setting.freeze:
+        after = _put(world, slot, worker._replace(at="write", lease=setting.freeze))
         yield Step(NAMES[slot], "finds its lease long enough", after)
     else:
         yield from _write(world, slot, setting)
@@ -216,20 +223,22 @@ def _send(world: World, slot: int, setting: Setting) -> Iterator[Step[World]]:
 
 def _write(world: World, slot: int, setting: Setting) -> Iterator[Step[World]]:
     """The socket write and the reply, judged as in `sending._outcome_of_call`."""
-    guards, ledger = setting.guards, world.ledger
+    ledger, provider = world.ledger, setting.provider
     sent = ledger._replace(sends=min(ledger.sends + 1, setting.max_sends + 1))
     yield _replied(world, slot, ledger, "cannot connect", NOT_SENT)
     yield _replied(world, slot, sent, "sends, turned away at the gate", TURNED_AWAY)
-    lost = UNKNOWN if guards.unknown_on_timeout else REFUSED
+    lost = UNKNOWN if setting.guards.unknown_on_timeout else REFUSED
     for reply in ("reply lost", "500"):
         yield _replied(world, slot, sent, f"sends, {reply}, no effect", lost)
     happened, answer = _answer(sent, setting)
-    what = "sends, paid" if happened != sent else "sends, recognised"
     if answer == REFUSED:
-        yield _replied(world, slot, sent, "sends, refused: it is done already", REFUSED, True)
+        yield _replied(world, slot, sent, "sends, refused as it must be", REFUSED, True)
         return
+    what = "sends, recognised"
     if happened != sent:
-        yield _replied(world, slot, sent, "sends, refused", REFUSED)
+        what = "sends, paid"
+        refused = sent._replace(refused=0) if provider.keeps_refusals else sent
+        yield _replied(world, slot, refused, "sends, refused", REFUSED)
     for reply in ("reply lost", "500"):
         yield _replied(world, slot, happened, f"{what}, {reply}", lost)
     yield _replied(world, slot, happened, f"{what}, ok", SUCCEEDED, True)
@@ -243,13 +252,15 @@ def _replied(
 
 
 def _answer(ledger: Ledger, setting: Setting) -> tuple[Ledger, str]:
-    """What the provider does with a send that it carries out or recognises."""
+    """What the provider does with a send that it does not lose."""
     provider = setting.provider
+    memory = (provider.memory or 0) if setting.guards.stable_key else 0
     paid = ledger._replace(effects=min(ledger.effects + 1, 2))
+    if NEVER < ledger.refused < memory:
+        return ledger, REFUSED
     if ledger.effects == 0:
         return paid, SUCCEEDED
-    remembers = setting.guards.stable_key and ledger.age < (provider.memory or 0)
-    if remembers and (provider.key_first or provider.repeat != Repeat.REFUSES):
+    if ledger.age < memory and (provider.key_first or provider.repeat != Repeat.REFUSES):
         return ledger, SUCCEEDED
     match provider.repeat:
         case Repeat.PAYS_AGAIN:

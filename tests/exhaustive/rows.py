@@ -99,11 +99,17 @@ def should_send_again(row: Operation, epoch: int, setting: Setting) -> tuple[Ope
         return row, False
     last = row.attempts[-1]
     if last in {REFUSED, TURNED_AWAY}:
-        is_definite = setting.provider.look_up and last == REFUSED
+        is_definite = last == REFUSED and can_believe_refusal(setting)
         return row._replace(state=FAILED if is_definite else NEEDS_PERSON), False
     if not may_resend(row, setting):
         return row._replace(state=NEEDS_PERSON), False
     return row, True
+
+
+def can_believe_refusal(setting: Setting) -> bool:
+    """`reconcile._end_refused`: the earlier sends left no trace, and none of them can any more."""
+    keeps = setting.provider.keeps_refusals or not setting.guards.kept_refusals
+    return setting.provider.look_up and keeps
 
 
 def is_credible(row: Operation, setting: Setting) -> bool:

@@ -12,16 +12,18 @@ from tests.exhaustive.invariants import invariants
 from tests.exhaustive.variants import (
     AT_ONCE,
     BLIND,
+    FROZEN,
     LAGS_UNKNOWN,
     MAIL,
     STATE_FIRST,
     STRANGER,
+    TWO_SENDS,
     VARIANTS,
 )
 from tests.exhaustive.world import GUARDS, Setting
 
 ABLATIONS = [
-    ("epoch", AT_ONCE, "I-05"),
+    ("epoch", TWO_SENDS, "I-08"),
     ("epoch state_condition", AT_ONCE, "I-11"),
     ("intent_first", AT_ONCE, "I-03"),
     ("intent_first", MAIL, "I-01"),
@@ -31,6 +33,7 @@ ABLATIONS = [
     ("wait_for_lag", STATE_FIRST, "I-05"),
     ("window", BLIND, "I-01"),
     ("window", STRANGER, "I-01"),
+    ("kept_refusals", FROZEN, "I-05"),
     ("send_cap", AT_ONCE, "I-08"),
     ("deadline", AT_ONCE, "I-01"),
     ("unknown_on_timeout", AT_ONCE, "I-05"),

@@ -15,9 +15,9 @@ from tests.exhaustive.world import canonical, ranked
     "setting",
     [
         VARIANTS[MAIL],
-        replace(VARIANTS[MAIL], can_freeze=True),
-        replace(VARIANTS[AT_ONCE], max_sends=1),
-        replace(VARIANTS[STATE_FIRST], max_sends=1, can_freeze=True),
+        replace(VARIANTS[MAIL], freeze=2),
+        replace(VARIANTS[AT_ONCE], max_sends=1, freeze=1),
+        replace(VARIANTS[STATE_FIRST], max_sends=1),
     ],
 )
 def test_leaving_out_what_can_never_matter_again_loses_and_invents_no_state(setting):

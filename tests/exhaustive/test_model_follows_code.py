@@ -16,7 +16,6 @@ from agents import runner
 from tests.exhaustive import life, rows, world
 from tests.exhaustive.in_memory import NOW, OUTCOMES, Desk, capabilities, sit_at
 from tests.exhaustive.variants import (
-    AT_ONCE,
     BLIND,
     LAGS,
     LAGS_UNKNOWN,
@@ -177,7 +176,12 @@ def is_noticed(name: str) -> bool:
         (reconcile, "_may_resend", lambda *_: True, STRANGER),
         (reconcile, "_close_attempts", lambda *_: None, MAIL),
         (reconcile, "_seen_by_a_stale_worker", lambda _: None, MAIL),
-        (reconcile, "_end_refused", lambda row, *_: reconcile._ask_person(row, "x", NOW), AT_ONCE),
+        (
+            reconcile,
+            "_end_refused",
+            lambda row, *_: reconcile._ask_person(row, "x", NOW),
+            STATE_FIRST,
+        ),
         (sending, "_move", lambda row, *_: row.lose_sight(reason="x"), MAIL),
         (sending, "_observe", lambda *_: None, MAIL),
     ],

@@ -20,20 +20,24 @@ CANCEL = "cancel, a repeat is said to be done"
 STRANGER = "refund, a provider that nothing is known of"
 MAIL = "mail, no key and no look-up"
 HALF_TICKS = "refund, no look-up, ticks of half a lease"
+TWO_SENDS = "refund, no look-up, two sends at most"
+FROZEN = "refund, a worker may stand still at the socket past its lease"
 
 VARIANTS = {
     AT_ONCE: Setting(),
     LAGS: Setting(Provider(lag=2, known_lag=2)),
     LAGS_UNKNOWN: Setting(Provider(lag=2)),
     BLIND: Setting(Provider(look_up=False)),
-    CAPPED: Setting(replace(_REFUSES, order_shows_it=True)),
-    STATE_FIRST: Setting(replace(_REFUSES, key_first=False)),
+    CAPPED: Setting(replace(_REFUSES, order_shows_it=True, keeps_refusals=True)),
+    STATE_FIRST: Setting(replace(_REFUSES, key_first=False, keeps_refusals=True)),
     CANCEL: Setting(Provider(repeat=Repeat.SAYS_DONE, lag=1, known_lag=1)),
     STRANGER: Setting(Provider(memory=None, known_window=None, look_up=False)),
     MAIL: Setting(Provider(memory=None, known_window=None, look_up=False, is_mail=True)),
     # A send that is allowed at the last moment is on the wire a lease later at most, and still
     # inside the memory of the provider: that is what the margin of the window is for.
     HALF_TICKS: Setting(Provider(memory=4, look_up=False), lease=2),
+    TWO_SENDS: Setting(Provider(look_up=False), max_sends=2),
+    FROZEN: Setting(Provider(memory=4), freeze=1),
 }
 
 

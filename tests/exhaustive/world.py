@@ -38,6 +38,7 @@ class Provider:
     * `known_window`: what our record says of that.
     * `look_up`: effects can be found by key, after `lag`; `known_lag` is our record of it.
     * `order_shows_it`: reading the order shows the effect at once.
+    * `keeps_refusals`: a refusal is remembered under its key, too, and answered again.
     * `key_first`: a remembered key is answered from memory before the order's state is looked at.
     """
 
@@ -48,6 +49,7 @@ class Provider:
     known_lag: int = 0
     repeat: Repeat = Repeat.PAYS_AGAIN
     order_shows_it: bool = False
+    keeps_refusals: bool = False
     key_first: bool = True
     # Mail: never sent a second time, whatever else is known.
     is_mail: bool = False
@@ -64,6 +66,7 @@ class Guards:
     look_up_first: bool = True
     wait_for_lag: bool = True
     window: bool = True
+    kept_refusals: bool = True
     send_cap: bool = True
     deadline: bool = True
     unknown_on_timeout: bool = True
@@ -85,8 +88,8 @@ class Setting:
     max_sends: int = 3
     lease: int = 1
     give_up_after: int = 3
-    # A process may stand still between its deadline check and the socket write.
-    can_freeze: bool = False
+    # For how many ticks a process may stand still between its deadline check and the socket write.
+    freeze: int = 0
 
     @property
     def oldest_first_send(self) -> int:
@@ -119,7 +122,10 @@ class Task(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """A worker's process: the next thing it does, its claim, and what it carries in memory."""
+    """A worker's process: the next thing it does, its claim, and what it carries in memory.
+
+    `lease`: the ticks that its lease still runs; at the socket, those that it may yet stand still.
+    """
 
     at: str = "idle"
     epoch: int = 0
@@ -132,11 +138,15 @@ IDLE = Worker()
 
 
 class Ledger(NamedTuple):
-    """The provider's own books: effects (two are as bad as more), age of the first, calls."""
+    """The provider's own books: effects (two are as bad as more), age of the first, calls.
+
+    `refused`: the age of a refusal that is kept.
+    """
 
     effects: int = 0
     age: int = 0
     sends: int = 0
+    refused: int = NEVER
 
 
 class World(NamedTuple):
@@ -183,7 +193,7 @@ def ranked(world: World) -> World:
 
 def _without_past(worker: Worker, row: Operation) -> Worker:
     """The lease is looked at before the wire, the attempt before the operation is closed."""
-    if worker.lease and worker.at in {"write", "settle", "record"}:
+    if worker.lease and worker.at in {"settle", "record"}:
         worker = worker._replace(lease=0)
     if worker.attempt != NEVER and row.state in CLOSED:
         worker = worker._replace(attempt=NEVER)

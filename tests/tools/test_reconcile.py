@@ -253,6 +253,20 @@ def test_a_second_send_that_is_refused_fails_once_a_look_up_shows_nothing(buyer,
     assert [outcome for _, outcome, _ in trail(operation)] == ["unknown", "refused"]
 
 
+def test_a_refusal_that_the_shop_will_forget_is_no_last_word(buyer, provider):
+    """A worker that stood still at the socket may yet send the first one, and be obeyed."""
+    provider(errors_cached=False)
+    operation = lost(buyer, "error_before")
+    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set={"status": "cancelled"})
+
+    assert find_out(operation).state == State.UNKNOWN
+    found = find_out(operation, epoch=3)
+
+    assert found.state == State.NEEDS_PERSON
+    assert found.reason == "refused when sent again: order_state"
+    assert len(writes(buyer, operation)) == 2
+
+
 def test_a_token_refused_at_the_second_send_never_means_that_nothing_happened(buyer, provider):
     operation = lost(buyer, "error_before")
     buyer.shop.fault("revoke_customer", scope={"path": "/refunds"}, times=1)

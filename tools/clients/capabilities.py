@@ -8,7 +8,8 @@ class Capabilities:
     """What a provider does with keys, errors, look-ups and totals.
 
     * `key_window_seconds`: how long a key is remembered; None = not known.
-    * `errors_cached`: an error is replayed for the same key, so resending it heals nothing.
+    * `errors_cached`: an error is replayed for the same key: resending heals nothing, and what was
+      refused once stays refused.
     * `body_compared`: the same key with another body is refused.
     * `lookup_by_key`, `lookup_lag_seconds`: effects can be found by key; a miss means something
       only after the lag.
