@@ -110,10 +110,16 @@ def _pending_calls(steps: Sequence[LoggedStep]) -> list[dict[str, Any]]:
 
 
 def _repeats(steps: Sequence[LoggedStep]) -> dict[tuple[str, str], int]:
-    """How often each call with its result stands in the log."""
+    """How often each call with its result stands in the log since the facts last moved.
+
+    A change that was superseded is looked at and proposed anew: that is no loop, and people
+    are asked each time.
+    """
     counts: dict[tuple[str, str], int] = {}
     for step in steps:
-        if step.kind == "tool":
+        if step.has_effect and (step.result or {}).get("state") == "superseded":
+            counts.clear()
+        elif step.kind == "tool":
             key = (
                 _call_key(step.tool, step.arguments),
                 json.dumps(step.result, sort_keys=True),

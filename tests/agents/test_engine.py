@@ -117,6 +117,22 @@ def test_the_same_call_with_another_result_is_no_loop():
     assert isinstance(engine.next_move(log(*steps, model(7, same))), CallTool)
 
 
+def test_looking_and_proposing_anew_after_a_superseded_change_is_no_loop():
+    look = ("find_orders", '{"order_id": "1"}')
+    refund = ("refund_order", '{"order_id": "1", "reason": "damaged"}')
+    superseded = {"state": "superseded", "reason": "policy_changed"}
+    steps = (
+        *(model(1, look), tool(2, *look), model(3, refund), tool(4, *refund, result=superseded)),
+        *(model(5, look), tool(6, *look)),
+    )
+
+    assert not engine.has_repeated(steps)
+    assert isinstance(engine.next_move(log(*steps, model(7, refund))), CallTool)
+    again = (*steps, model(7, look), tool(8, *look))
+    assert engine.has_repeated(again)
+    assert engine.next_move(log(*again, model(9, look))) == HandOff("same_call_repeated")
+
+
 def test_the_last_step_of_the_cap_is_kept_for_the_hand_off():
     asked = model(1, ("find_orders", "{}"))
 
