@@ -1,6 +1,8 @@
 """The shop's command line: `serve` runs it, `load_shop` loads a catalogue."""
 
 import argparse
+import base64
+import binascii
 import fcntl
 import os
 import re
@@ -24,6 +26,8 @@ from orders_stub.shop import Shop, open_shop
 DATA = "ORDERS_STUB_DATA"
 BACKLOG = 512
 ORIGIN = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?/?")
+# What the demo's events are signed with; it opens nothing but the demo.
+WEBHOOK_SECRET = "whsec_dGhlIHByZXRlbmQgc2hvcCBzaWducyBpdHMgZXZlbnRz"  # noqa: S105
 SECRET = "demo-client-secret-of-the-pretend-shop"  # noqa: S105 - a published demo default
 
 
@@ -50,6 +54,8 @@ def serve(options: argparse.Namespace) -> int:
         client_secret=os.environ.get("ORDERS_STUB_CLIENT_SECRET") or SECRET,
         key_window=options.key_window,
         demo=not options.no_demo,
+        webhook_url=options.webhook_url,
+        webhook_secrets=_webhook_secrets(),
     )
     with ExitStack() as stack:
         stack.enter_context(_only_server(config.data))
@@ -126,6 +132,18 @@ def _origin(url: str) -> str:
     return url.rstrip("/")
 
 
+def _webhook_secrets() -> tuple[str, ...]:
+    """One secret, or several with blanks between while one takes the place of another."""
+    given = os.environ.get("ORDERS_STUB_WEBHOOK_SECRET") or WEBHOOK_SECRET
+    secrets = tuple(given.split())
+    for secret in secrets:
+        try:
+            base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+        except binascii.Error as exc:
+            raise CommandError("ORDERS_STUB_WEBHOOK_SECRET is not whsec_ and base64") from exc
+    return secrets
+
+
 @contextmanager
 def _only_server(data: Path) -> Iterator[None]:
     """One server a data folder: keys in use are known to one process only."""
@@ -170,6 +188,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     serving.add_argument(
         "--mail-port", type=int, metavar="PORT", help="take e-mails over SMTP on this port too"
+    )
+    serving.add_argument(
+        "--webhook-url", default="", metavar="URL", help="tell of what happens by signed webhooks"
     )
     serving.add_argument("--no-demo", action="store_true", help="start without the demo catalogue")
     loading = commands.add_parser("load_shop", help="load a catalogue of customers and orders")

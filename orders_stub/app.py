@@ -13,6 +13,7 @@ from starlette.routing import Route
 from orders_stub import api, control, oauth, storefront
 from orders_stub.mailroom import open_mailroom
 from orders_stub.shop import Shop
+from orders_stub.webhooks import open_messenger
 
 
 async def healthz(_: Request) -> Response:
@@ -26,6 +27,7 @@ def build_app(shop: Shop, mail: socket.socket | None = None) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(open_messenger(shop))
             if mail is not None:
                 await stack.enter_async_context(open_mailroom(shop, mail))
             yield

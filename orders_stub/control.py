@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orders_stub import effects, ledger, mailroom, orders, shapes, times
+from orders_stub import effects, ledger, mailroom, orders, outbox, shapes, times
 from orders_stub.calls import read_body, refused
 from orders_stub.effects import Origin
 from orders_stub.errors import RefusalError, invalid_request, not_found
@@ -140,6 +140,23 @@ def refund_by_hand(shop: Shop, request: Request, body: Any) -> Response:
     return JSONResponse(done, 201)
 
 
+def reverse_refund(shop: Shop, request: Request, body: Any) -> Response:
+    """`POST /control/refunds/{id}/reverse`: a refund's money comes back to the shop."""
+    given = shapes.an_object(body or {}, "body", {"reason": False})
+    reason = shapes.a_text(given.get("reason", "account_closed"), "body.reason", most=200)
+    with shop.db.transaction():
+        done = effects.reverse(
+            shop.db, request.path_params["refund_id"], reason=reason, at=times.now()
+        )
+    return JSONResponse(done)
+
+
+def show_events(shop: Shop, request: Request, _: Any) -> Response:
+    """`GET /control/webhooks`."""
+    events = outbox.list_events(shop.db, request.query_params.get("order_id"))
+    return JSONResponse({"webhooks": events})
+
+
 def block_customer(shop: Shop, request: Request, body: Any) -> Response:
     """`POST /control/customers/{id}`: `{"blocked": true}` ends all access until it is false."""
     given = shapes.an_object(body, "body", {"blocked": True})
@@ -193,6 +210,8 @@ routes = [
     Route("/control/orders/{order_id}", door(show_order)),
     Route("/control/orders/{order_id}", door(edit_order), methods=["PATCH"]),
     Route("/control/orders/{order_id}/refunds", door(refund_by_hand), methods=["POST"]),
+    Route("/control/refunds/{refund_id}/reverse", door(reverse_refund), methods=["POST"]),
+    Route("/control/webhooks", door(show_events)),
     Route("/control/customers/{customer_id}", door(block_customer), methods=["POST"]),
     Route("/control/sign", door(sign), methods=["POST"]),
 ]

@@ -103,6 +103,26 @@ CREATE TABLE IF NOT EXISTS mails (
     message_id TEXT NOT NULL,
     text TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS webhooks (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    customer_id TEXT NOT NULL,
+    order_id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    at TEXT NOT NULL,
+    due_at TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    answer INTEGER,
+    delivered_at TEXT,
+    fault TEXT
+);
+CREATE INDEX IF NOT EXISTS webhooks_due ON webhooks (due_at) WHERE delivered_at IS NULL;
+CREATE TABLE IF NOT EXISTS reversals (
+    effect_id TEXT PRIMARY KEY REFERENCES effects (id),
+    reason TEXT NOT NULL,
+    at TEXT NOT NULL
+);
 CREATE INDEX IF NOT EXISTS mails_by_recipient ON mails (recipient);
 CREATE INDEX IF NOT EXISTS calls_by_key ON calls (idempotency_key);
 CREATE INDEX IF NOT EXISTS calls_by_order ON calls (order_id);

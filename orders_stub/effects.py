@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orders_stub import orders, shapes, times
+from orders_stub import orders, outbox, shapes, times
 from orders_stub.database import Database
 from orders_stub.errors import RefusalError, invalid_request, not_found
 from orders_stub.order_shapes import read_refund_lines
 from orders_stub.orders import Order
 
+REVERSED = "reversed"
 CHANGEABLE = frozenset({"pending", "processed"})
 
 
@@ -111,15 +112,49 @@ def change_address(db: Database, order: Order, body: Any, origin: Origin) -> dic
     return done
 
 
+def reverse(db: Database, refund_id: str, *, reason: str, at: datetime) -> dict[str, Any]:
+    """Money that was given back comes back to the shop after all: a bank would not take it.
+
+    The order owes it again; the effect stays in the ledger, marked. Raises RefusalError: not_found,
+    already_reversed.
+    """
+    row = db.row("SELECT * FROM effects WHERE id = ? AND kind = 'refund'", refund_id)
+    if row is None:
+        raise not_found()
+    if db.row("SELECT 1 FROM reversals WHERE effect_id = ?", refund_id) is not None:
+        raise RefusalError(409, "already_reversed", "This refund was reversed before.")
+    done: dict[str, Any] = json.loads(row["answer"]) | {"status": REVERSED, "reason": reason}
+    order = orders.get_any_order(db, row["order_id"])
+    document = order.document
+    document["refunds"] = [kept for kept in document["refunds"] if kept["id"] != refund_id]
+    quantities = {line["line_id"]: line["quantity"] for line in done["lines"]}
+    for line in document["lines"]:
+        line["refunded_quantity"] -= quantities.get(line["id"], 0)
+    orders.save(db, order)
+    moment = times.to_text(at)
+    db.run(
+        "INSERT INTO reversals (effect_id, reason, at) VALUES (?, ?, ?)", refund_id, reason, moment
+    )
+    outbox.note(
+        db,
+        "refund.reversed",
+        done,
+        customer_id=order.customer_id,
+        order_id=order.id,
+        at=at,
+    )
+    return done
+
+
 def find_by_key(
     db: Database, key: str, *, client_id: str, customer_id: str, before: datetime
 ) -> dict[str, Any]:
     """The first answer's body of the effect that this key caused, done no later than `before`.
 
-    Raises not_found for unknown keys, for other customers' keys and for effects too young.
+    A refund that was reversed since says so in its status. Raises not_found for unknown keys, for other customers' keys and for effects too young.
     """
     row = db.row(
-        "SELECT answer FROM effects WHERE idempotency_key = ? AND client_id = ?"
+        "SELECT id, answer FROM effects WHERE idempotency_key = ? AND client_id = ?"
         " AND customer_id = ? AND at <= ? ORDER BY n LIMIT 1",
         key,
         client_id,
@@ -129,6 +164,8 @@ def find_by_key(
     if row is None:
         raise not_found()
     answer: dict[str, Any] = json.loads(row["answer"])
+    if db.row("SELECT 1 FROM reversals WHERE effect_id = ?", row["id"]) is not None:
+        answer["status"] = REVERSED
     return answer
 
 
@@ -207,3 +244,14 @@ def _record(
         json.dumps(detail | {"version": order.version}),
         json.dumps(done),
     )
+    _tell(db, order, done, at=origin.at)
+
+
+def _tell(db: Database, order: Order, done: dict[str, Any], *, at: datetime) -> None:
+    who = {"customer_id": order.customer_id, "order_id": order.id}
+    if done["kind"] == "refund":
+        outbox.note(db, "refund.succeeded", done, **who, at=at)
+        return
+    change = {name: done[name] for name in ("id", "kind", "idempotency_key")}
+    data = {"id": order.id, "version": order.version, "change": change}
+    outbox.note(db, "order.changed", data, **who, at=at)

@@ -41,7 +41,8 @@ def close_call(
 def list_effects(db: Database, order_id: str | None, key: str | None) -> list[dict[str, Any]]:
     """Effects, oldest first, of one order and one key where given."""
     rows = db.rows(
-        "SELECT * FROM effects WHERE order_id = coalesce(?, order_id)"
+        "SELECT effects.*, reversals.at AS reversed_at FROM effects"
+        " LEFT JOIN reversals ON effect_id = id WHERE order_id = coalesce(?, order_id)"
         " AND (? IS NULL OR idempotency_key = ?) ORDER BY n",
         order_id,
         key,
@@ -57,6 +58,7 @@ def list_effects(db: Database, order_id: str | None, key: str | None) -> list[di
             "currency": row["currency"],
             "idempotency_key": row["idempotency_key"],
             "at": row["at"],
+            "reversed_at": row["reversed_at"],
             "detail": json.loads(row["detail"]),
         }
         for row in rows

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orders_stub import shapes, times
+from orders_stub import outbox, shapes, times
 from orders_stub.database import Database
 from orders_stub.errors import RefusalError, not_found
 from orders_stub.order_shapes import read_edit
@@ -166,6 +166,14 @@ def edit(db: Database, order_id: str, changes: Any, *, at: datetime) -> Order:
     if order.refunded > order.captured:
         raise shapes.ShapeError("order", "would have more refunded than captured")
     save(db, order)
+    outbox.note(
+        db,
+        "order.changed",
+        {"id": order.id, "version": order.version, "status": order.status, "change": None},
+        customer_id=order.customer_id,
+        order_id=order.id,
+        at=at,
+    )
     return order
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from orders_stub import catalogue, times
+from orders_stub import catalogue, outbox, times
 from orders_stub.config import Config
 from orders_stub.database import Database
 from orders_stub.errors import RefusalError
@@ -62,6 +62,7 @@ def open_shop(config: Config) -> Shop:
     db = Database(config.data)
     if config.demo:
         load_demo(db)
+    outbox.switch(db, on=bool(config.webhook_url))
     return Shop(
         config=config,
         db=db,

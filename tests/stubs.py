@@ -94,6 +94,21 @@ class RunningShop:
         ).json()
         return done
 
+    def reverse(self, refund_id: str, reason: str = "account_closed") -> dict[str, Any]:
+        """Let a refund's money come back to the shop."""
+        done: dict[str, Any] = self._asked(
+            "POST", f"refunds/{refund_id}/reverse", json={"reason": reason}
+        ).json()
+        return done
+
+    def events(self, order_id: str | None = None) -> list[dict[str, Any]]:
+        """What the shop tells, or has told, by webhook (of one order where given), oldest first."""
+        params = {"order_id": order_id} if order_id else {}
+        found: list[dict[str, Any]] = self._asked("GET", "webhooks", params=params).json()[
+            "webhooks"
+        ]
+        return found
+
     def load(self, catalogue: Path) -> str:
         """Load a catalogue file into the running shop; gives the command's output."""
         done = shop_command("load_shop", str(catalogue), "--data", str(self.data))

@@ -66,6 +66,7 @@ class Local:
             *("--data", str(self.folder / "orders_stub")),
             *("--agent-url", f"http://{HOST}:{self.ports.web}"),
             *("--mail-port", str(self.ports.mail)),
+            *("--webhook-url", f"http://{HOST}:{self.ports.web}/v1/webhooks/demo"),
         )
 
     def model(self) -> Program:
