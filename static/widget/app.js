@@ -82,6 +82,7 @@ function onFrame(frame) {
   if (frame.type === "done" && frame.for === "say") taken(frame);
   if (isNews && frame.message.author !== "customer") {
     bridge.tell({ type: "message", author: frame.message.author });
+    if (!isOpen) count();
   }
   draw();
 }
@@ -207,6 +208,7 @@ function draw(options) {
   const isEmpty = !store.message.size && !store.outbox.length;
   const isOut = state === "signed-out";
   const isWithPerson = Boolean(store.ticket && store.ticket.speaker === "staff" && !isClosed);
+  document.body.classList.toggle("is-out", isOut);
   $("disclosure").textContent = t(isOut ? signedOutText() : "disclosure", { shop: page.shop });
   $("ideas").hidden = !isEmpty || state !== "open";
   $("earlier").hidden = !store.hasEarlier;
@@ -215,7 +217,7 @@ function draw(options) {
   $("person").hidden = isOut || isWithPerson;
   $("menu-button").hidden = isOut;
   $("stop").hidden = !task || task.is_stopping || state !== "open";
-  $("model").hidden = !store.isDemoModel;
+  $("model").hidden = isOut || !store.isDemoModel;
   $("model").textContent = t("demoModel");
   $("hint").hidden = !(waitsForStaffNote && task && task.waits_for === "staff");
   $("hint").textContent = t("waitsForStaffHint");
@@ -260,10 +262,13 @@ function seen() {
   bridge.tell({ type: "unread", count: 0 });
 }
 
+/* What came since the customer last looked, or else since they last wrote. */
 function count() {
   if (!store.ticket) return;
-  const last = recall(`seen-${store.ticket.id}`) || 0;
-  const unread = [...store.message.values()].filter((item) => item.seq > last && item.author !== "customer");
+  const all = [...store.message.values()];
+  const written = all.filter((item) => item.author === "customer").map((item) => item.seq);
+  const last = recall(`seen-${store.ticket.id}`) ?? Math.max(0, ...written);
+  const unread = all.filter((item) => item.seq > last && item.author !== "customer");
   bridge.tell({ type: "unread", count: unread.length });
 }
 
@@ -271,6 +276,7 @@ function showTickets(tickets) {
   const current = store.ticket ? store.ticket.id : null;
   const items = tickets.map((ticket) => ticketItem(ticket, ticket.id === current, open));
   $("tickets").replaceChildren(...items);
+  $("no-tickets").hidden = items.length > 0;
 }
 
 function menu(isShown) {

@@ -1,7 +1,7 @@
 /* The pieces of a conversation: bubbles, progress, the card that asks, the receipt. */
 
 import { el, icon } from "./dom.js";
-import { clock, day, t } from "./strings.js";
+import { clock, moment, t } from "./strings.js";
 import { actionState, nowText, receiptTitle, stepText } from "./words.js";
 
 function authorOf(message) {
@@ -38,10 +38,10 @@ export function outgoingItem(sent, onRetry) {
 
 /* The steps of a task: open while it runs, folded away once it has ended. */
 export function progressItem(task, steps, actionOf, isUnfolded) {
-  const shown = steps.filter((step) => step.kind !== "model" && step.status === "finished");
+  const shown = steps.filter(isWorthTelling);
   const list = el("ul", { class: "steps" }, ...shown.map((step) => stepItem(step, actionOf(step))));
   if (!task.is_live) {
-    if (!shown.length) return el("div", { hidden: true });
+    if (!shown.some((step) => step.kind === "tool")) return el("div", { hidden: true });
     return el("details", { class: "progress", open: isUnfolded },
       el("summary", { text: t("doneSteps", { count: shown.length }) }), list);
   }
@@ -52,6 +52,11 @@ export function progressItem(task, steps, actionOf, isUnfolded) {
     el("p", { class: isWaiting ? "now is-waiting" : "now" },
       isWaiting ? icon("clock") : el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
       el("span", { text: now })));
+}
+
+/* A call to hand off is told of by the hand-off itself. */
+function isWorthTelling(step) {
+  return step.status === "finished" && step.kind !== "model" && !(step.kind === "tool" && step.tool === "hand_off");
 }
 
 function stepItem(step, action) {
@@ -103,7 +108,7 @@ function question(action, answer, onDecide) {
   return [
     action.also_staff ? el("p", { class: "chip" }, icon("people"), el("span", { text: t("alsoStaff") })) : null,
     el("div", { class: "answers" }, button("yes", "yes"), button("no", "no")),
-    el("p", { class: "small", text: isBusy ? t("answering") : `${t("nothingYet")} ${t("answerBy", { time: day(action.expires_at) })}.` }),
+    el("p", { class: "small", text: isBusy ? t("answering") : `${t("nothingYet")} ${t("answerBy", { time: moment(action.expires_at) })}.` }),
     answer && answer.problem ? el("p", { class: "fate is-bad", role: "alert", text: answer.problem }) : null,
   ].filter(Boolean);
 }
@@ -126,21 +131,27 @@ function takeBack(action, answer, onDecide) {
   ].filter(Boolean);
 }
 
-export function receiptItem(receipt) {
+/* What truly happened, with its reference, under what had been agreed to. */
+export function receiptItem(receipt, action) {
   const id = `receipt-${receipt.task}-${receipt.step}`;
   const pairs = [
     [t("order"), receipt.order_id],
     [t("amount"), receipt.amount_text],
     [t("reference"), receipt.reference],
-    [t("when"), receipt.at ? day(receipt.at) : ""],
+    [t("when"), receipt.at ? moment(receipt.at) : ""],
   ].filter(([, value]) => value);
   return el("section", { class: "card receipt", "aria-labelledby": id },
-    el("h2", { id }, icon("check"), el("span", { text: receiptTitle(receipt) })), facts(pairs));
+    el("h2", { id }, icon("check"), el("span", { text: receiptTitle(receipt) })),
+    action && action.lines.length
+      ? el("ul", { class: "lines" }, ...action.lines.map((line) => el("li", { dir: "auto", text: line })))
+      : null,
+    action && receipt.kind === "change_address" ? fromTo(action) : null,
+    facts(pairs));
 }
 
 export function ticketItem(ticket, isCurrent, onOpen) {
   return el("li", {},
     el("button", { class: "ticket", type: "button", "aria-current": isCurrent ? "true" : null, on: { click: () => onOpen(ticket.id) } },
       el("span", { class: "subject", dir: "auto", text: ticket.subject }),
-      el("span", { class: "small", text: `${day(ticket.updated_at)} · ${t(ticket.status === "closed" ? "closed" : "open")}` })));
+      el("span", { class: "small", text: `${moment(ticket.updated_at)} · ${t(ticket.status === "closed" ? "closed" : "open")}` })));
 }

@@ -20,6 +20,7 @@
     ":host{all:initial;position:fixed;inset:0;pointer-events:none;z-index:2147483000;" +
     "font:16px/1.4 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;" +
     "--accent:#0f5c56;--accent-ink:#fff;--edge:rgb(0 0 0/8%)}" +
+    ":host([hidden]){display:none}" +
     ":host([data-look=dark]){--accent:#74cdc1;--accent-ink:#08211e;--edge:rgb(255 255 255/14%)}" +
     "@media(prefers-color-scheme:dark){:host([data-look=auto])" +
     "{--accent:#74cdc1;--accent-ink:#08211e;--edge:rgb(255 255 255/14%)}}" +
@@ -31,6 +32,7 @@
     ".launcher:hover{transform:translateY(-2px)}.launcher:active{transform:none}" +
     ".launcher:focus-visible{outline:3px solid var(--accent);outline-offset:3px}" +
     ".launcher svg{inline-size:26px;block-size:26px}" +
+    ".is-open .when-closed,div:not(.is-open)>.launcher .when-open{display:none}" +
     ".badge{position:absolute;inset-block-start:-4px;inset-inline-end:-4px;min-inline-size:22px;" +
     "block-size:22px;padding:0 6px;border-radius:11px;background:#b3261e;color:#fff;" +
     "font:600 13px/22px system-ui,sans-serif;text-align:center}" +
@@ -87,11 +89,12 @@
     return made;
   }
 
-  function icon(path) {
+  function icon(className, path) {
     var svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     var line = document.createElementNS("http://www.w3.org/2000/svg", "path");
     svg.setAttribute("viewBox", "0 0 24 24");
     svg.setAttribute("aria-hidden", "true");
+    svg.setAttribute("class", className);
     [["d", path], ["fill", "none"], ["stroke", "currentColor"], ["stroke-width", "1.8"],
       ["stroke-linecap", "round"], ["stroke-linejoin", "round"]].forEach(function (pair) {
       line.setAttribute(pair[0], pair[1]);
@@ -114,10 +117,11 @@
     launcher = element("button", "launcher");
     launcher.type = "button";
     launcher.setAttribute("aria-controls", "panel");
-    launcher.appendChild(icon(
+    launcher.appendChild(icon("when-closed",
       "M12 4c-4.7 0-8.5 3.2-8.5 7.2 0 2.2 1.2 4.2 3.1 5.5L6 20.5l4-2.3c.6.1 1.3.2 2 .2 4.7 0 " +
       "8.5-3.2 8.5-7.2S16.7 4 12 4Z M8.5 11.2h.01 M12 11.2h.01 M15.5 11.2h.01"
     ));
+    launcher.appendChild(icon("when-open", "M6 9.5l6 6 6-6"));
     badge = element("span", "badge");
     badge.hidden = true;
     badge.setAttribute("aria-hidden", "true");

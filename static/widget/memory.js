@@ -1,10 +1,14 @@
-/* What survives a change of page in this tab. Where storage is refused, nothing does. */
+/* What survives a change of page: in this tab, and what was seen beyond it. Where storage is refused,
+   nothing does. */
 
 const PREFIX = "countersign:";
+const LASTING = /^seen-/;
+
+const storeOf = (name) => (LASTING.test(name) ? localStorage : sessionStorage);
 
 export function recall(name) {
   try {
-    return JSON.parse(sessionStorage.getItem(PREFIX + name));
+    return JSON.parse(storeOf(name).getItem(PREFIX + name));
   } catch {
     return null;
   }
@@ -12,15 +16,17 @@ export function recall(name) {
 
 export function keep(name, value) {
   try {
-    if (value === null) sessionStorage.removeItem(PREFIX + name);
-    else sessionStorage.setItem(PREFIX + name, JSON.stringify(value));
+    if (value === null) storeOf(name).removeItem(PREFIX + name);
+    else storeOf(name).setItem(PREFIX + name, JSON.stringify(value));
   } catch { /* nothing is kept then */ }
 }
 
 export function forget() {
   try {
-    for (const name of Object.keys(sessionStorage)) {
-      if (name.startsWith(PREFIX)) sessionStorage.removeItem(name);
+    for (const store of [sessionStorage, localStorage]) {
+      for (const name of Object.keys(store)) {
+        if (name.startsWith(PREFIX)) store.removeItem(name);
+      }
     }
   } catch { /* nothing was kept */ }
 }

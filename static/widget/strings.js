@@ -5,6 +5,7 @@ const en = {
   colleague: "Support team",
   conversations: "Conversations",
   conversation: "Conversation",
+  messages: "Messages",
   close: "Close chat",
   newConversation: "New conversation",
   newMessages: "New messages",
@@ -26,9 +27,6 @@ const en = {
   reconnecting: "Connection lost. Reconnecting…",
   offline: "You are offline. Your messages will be sent once you are back.",
   tooManyWindows: "This chat is open in too many windows. Please close one.",
-  polling: "Working with a slower connection.",
-  handedOver: "A person from the team is with you now.",
-  withAssistant: "Online",
   withPerson: "With a colleague",
   closedNote: "This conversation is closed. A new message starts a new one.",
   earlierCut: "Earlier messages are not shown.",
@@ -120,6 +118,7 @@ const de = {
   colleague: "Kundendienst",
   conversations: "Unterhaltungen",
   conversation: "Unterhaltung",
+  messages: "Nachrichten",
   close: "Chat schließen",
   newConversation: "Neue Unterhaltung",
   newMessages: "Neue Nachrichten",
@@ -141,9 +140,6 @@ const de = {
   reconnecting: "Verbindung unterbrochen. Neuer Versuch…",
   offline: "Sie sind offline. Ihre Nachrichten werden gesendet, sobald Sie wieder online sind.",
   tooManyWindows: "Dieser Chat ist in zu vielen Fenstern offen. Bitte schließen Sie eines.",
-  polling: "Die Verbindung ist langsamer als gewöhnlich.",
-  handedOver: "Ein Mensch aus dem Team ist jetzt für Sie da.",
-  withAssistant: "Online",
   withPerson: "Mit einer Kollegin oder einem Kollegen",
   closedNote: "Diese Unterhaltung ist beendet. Eine neue Nachricht beginnt eine neue.",
   earlierCut: "Frühere Nachrichten werden nicht angezeigt.",
@@ -261,11 +257,14 @@ export function t(name, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
 }
 
-export function clock(moment) {
-  return new Intl.DateTimeFormat(locale, { hour: "numeric", minute: "2-digit" }).format(new Date(moment));
+export function clock(when) {
+  return new Intl.DateTimeFormat(locale, { hour: "numeric", minute: "2-digit" }).format(new Date(when));
 }
 
-export function day(moment) {
+/* The time alone for today, else with its day. */
+export function moment(when) {
+  const date = new Date(when);
+  if (date.toDateString() === new Date().toDateString()) return clock(when);
   return new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" })
-    .format(new Date(moment));
+    .format(date);
 }

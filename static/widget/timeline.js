@@ -21,10 +21,7 @@ export class Timeline {
     const items = this.items();
     const keys = new Set(items.map((item) => item.key));
     for (const [key, known] of this.drawn) {
-      if (!keys.has(key)) {
-        known.element.remove();
-        this.drawn.delete(key);
-      }
+      if (!keys.has(key)) this.remove(key, known.element);
     }
     const before = this.list.childElementCount;
     items.forEach((item, index) => this.place(item, index));
@@ -54,6 +51,14 @@ export class Timeline {
     if (there !== known.element) this.list.insertBefore(known.element, there || null);
   }
 
+  /* The focus of what goes stays with the conversation, not with the page's beginning. */
+  remove(key, element) {
+    const hadFocus = element.contains(document.activeElement);
+    element.remove();
+    this.drawn.delete(key);
+    if (hadFocus) this.scroller.focus({ preventScroll: true });
+  }
+
   /* Keep the focus in a card that is drawn anew; when its button is gone, on the conversation. */
   swap(old, element) {
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
@@ -72,11 +77,14 @@ export class Timeline {
       add("message", message.seq, Date.parse(message.at), message, () => messageItem(message));
     }
     for (const [key, action] of store.action) {
+      if (store.receipt.has(key)) continue; // the receipt takes its place
       const answer = store.answers.get(key) || null;
       add("action", key, Date.parse(action.at), [action, answer], () => actionItem(action, answer, this.onDecide));
     }
     for (const [key, receipt] of store.receipt) {
-      add("receipt", key, Date.parse(receipt.at), receipt, () => receiptItem(receipt));
+      const action = store.action.get(key) || null;
+      const at = Date.parse(action ? action.at : receipt.at);
+      add("receipt", key, at, [receipt, action], () => receiptItem(receipt, action));
     }
     for (const task of store.task.values()) this.addProgress(add, task);
     store.outbox.forEach((sent, index) => {
@@ -99,7 +107,7 @@ export class Timeline {
   }
 
   toEnd() {
-    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.scroller.scrollTo({ top: this.scroller.scrollHeight, behavior: "instant" });
     this.hideLatest();
   }
 

@@ -22,7 +22,7 @@ export class Transport {
     this.run = 0;
     this.failures = 0;
     this.refusals = 0;
-    this.hasOpened = false;
+    this.hasWorked = false;
     this.isPolling = false;
     this.isReady = false;
     this.timers = {};
@@ -91,7 +91,6 @@ export class Transport {
     const isCurrent = () => run === this.run;
     socket.addEventListener("open", () => {
       if (!isCurrent()) return;
-      this.hasOpened = true;
       socket.send(JSON.stringify({ type: "hello", token, key: this.key, ...this.where() }));
       this.listenForSilence();
     });
@@ -115,6 +114,7 @@ export class Transport {
 
   ready(frame) {
     this.isReady = true;
+    this.hasWorked = true;
     this.failures = 0;
     this.refusals = 0;
     this.renewBefore(frame.expires_at);
@@ -136,7 +136,7 @@ export class Transport {
       }
     }
     this.failures += 1;
-    if (!this.hasOpened && this.failures >= TRIES_BEFORE_POLLING) {
+    if (!this.hasWorked && this.failures >= TRIES_BEFORE_POLLING) {
       this.isPolling = true;
       this.failures = 0;
     }
