@@ -118,6 +118,9 @@ class Shop(models.Model):
     shop_day_max_cost = models.PositiveBigIntegerField(
         default=500_000_000, help_text="Per day, in millionths of a US dollar."
     )
+    max_running_tasks = models.PositiveIntegerField(
+        default=2000, help_text="Tasks ready or being worked on at once; waiting ones do not count."
+    )
     max_open_tasks_per_customer = models.PositiveIntegerField(default=3)
     tasks_per_minute_per_customer = models.PositiveIntegerField(default=20)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -170,7 +173,8 @@ class Shop(models.Model):
             ),
             models.CheckConstraint(
                 name="shop_admission_positive",
-                condition=Q(max_open_tasks_per_customer__gt=0)
+                condition=Q(max_running_tasks__gt=0)
+                & Q(max_open_tasks_per_customer__gt=0)
                 & Q(tasks_per_minute_per_customer__gt=0),
             ),
             models.CheckConstraint(

@@ -12,6 +12,7 @@ from accounts.models import Customer, Shop, User
 from agents import dispatch, engine, prompting, prompts, store, telling, workflows
 from agents.models import (
     LIVE,
+    READY,
     Author,
     Message,
     Speaker,
@@ -28,6 +29,8 @@ from tools.text import clean
 from tools.trigger import Point, reach
 
 MAX_MESSAGE = 4000
+# What a customer of a busy shop is asked to wait.
+BUSY_SECONDS = 10
 # The advisory lock's class: "a customer's submissions".
 _SUBMISSIONS = 7101
 
@@ -49,7 +52,7 @@ class TooManyOpenTasksError(Exception):
 
 
 class TooManyRequestsError(Exception):
-    """The customer asks faster than the shop allows. `retry_after` is in seconds."""
+    """The customer asks faster than allowed, or the whole shop is busy. `retry_after`: seconds."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__("too many requests")
@@ -229,8 +232,11 @@ def _live_task(ticket: Ticket | None) -> Task | None:
 
 
 def _admit(customer: Customer, now: datetime) -> None:
-    """Raise when this customer has too much under way, or asks too fast."""
+    """Raise when this customer has too much under way or asks too fast, or the shop is busy."""
     shop = customer.shop
+    running = Task.objects.filter(shop=shop, status__in=READY)[: shop.max_running_tasks]
+    if running.count() >= shop.max_running_tasks:
+        raise TooManyRequestsError(BUSY_SECONDS)
     live = Task.objects.filter(customer=customer, status__in=LIVE).order_by("-pk")
     if live.count() >= shop.max_open_tasks_per_customer:
         raise TooManyOpenTasksError(live[0])

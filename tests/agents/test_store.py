@@ -8,7 +8,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from agents import record, runner, services, store
-from agents.models import Message, Step, Task
+from agents.models import Message, Step, Task, Ticket
 from agents.outcomes import ShopAway
 from agents.store import StaleClaimError
 from audit.models import Event
@@ -425,6 +425,26 @@ def test_asking_too_fast_is_refused_with_the_time_to_wait(desk: Desk):
 
     assert 0 < refused.value.retry_after <= 61
     assert Task.objects.count() == 1
+
+
+def test_a_busy_shop_asks_for_patience_and_makes_nothing(desk: Desk):
+    task = desk.ask("hello")
+    task.shop.max_running_tasks = 1
+    task.shop.save(update_fields=["max_running_tasks"])
+
+    with pytest.raises(services.TooManyRequestsError) as refused:
+        desk.ask("hello", customer="bob")
+
+    assert refused.value.retry_after > 0
+    assert (Task.objects.count(), Ticket.objects.count()) == (1, 1)
+
+
+def test_waiting_tasks_do_not_make_a_shop_busy(desk: Desk):
+    task = desk.work(desk.ask("Please refund order 1042"))
+    task.shop.max_running_tasks = 1
+    task.shop.save(update_fields=["max_running_tasks"])
+
+    assert desk.ask("hello", customer="bob").status == "queued"
 
 
 def test_anothers_ticket_is_not_there(desk: Desk):
