@@ -1,6 +1,7 @@
 """What the pages and files for operators say in numbers and names is what the code does."""
 
 import ast
+import gzip
 import importlib
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from django.db import models
 from accounts.models import Shop
 from agents import telling
 from agents.chat import allowance
+from agents.services import tickets
 from tests.test_requirements import LINK, defined_in
 from tools.clients.capabilities import for_provider
 
@@ -74,6 +76,7 @@ def test_the_defaults_of_the_operations_page_are_those_of_the_deployment():
     for name in ("API_READS_PER_MINUTE", "API_WRITES_PER_MINUTE", "API_STREAMS_PER_PRINCIPAL"):
         assert f"`COUNTERSIGN_{name}` ({getattr(settings, name)})" in OPERATIONS
     assert f"{allowance.EXCHANGES_PER_MINUTE} exchanges a minute" in OPERATIONS
+    assert f"`Retry-After: {tickets.BUSY_SECONDS}`" in OPERATIONS
 
 
 def test_every_reason_for_a_hand_off_is_explained():
@@ -237,3 +240,7 @@ def test_each_thing_that_people_may_look_for_is_shown_or_said_to_be_missing():
         assert bool(links) is is_offered, row[1]
         assert not is_offered or row[3] == "<br>".join(f"`{file}::{name}`" for file, name in links)
         assert [name for file, name in links if name not in defined_in(ROOT / file)] == []
+
+
+def test_the_loader_is_small():
+    assert len(gzip.compress((ROOT / "static/widget/loader.js").read_bytes())) < 10_000
