@@ -14,9 +14,11 @@ from agents.models import Step, Task
 from agents.moves import LoggedStep
 from agents.transcript import Said, Setting
 from tools.registry import SCHEMAS
+from tools.text import clean
 
 # How a planned model step says that it may only phrase results (kept in its arguments).
 PHRASE_ONLY = "phrase_only"
+MAX_FIRST_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def _setting(task: Task, now: datetime) -> Setting:
         shop=task.shop.name,
         today=now.astimezone(ZoneInfo(task.shop.time_zone)).date().isoformat(),
         currency=task.shop.currency,
-        customer=task.customer.first_name,
+        # It stands in a system message: a short word, with nothing in it that cannot be seen.
+        customer=clean(task.customer.first_name, MAX_FIRST_NAME)[:MAX_FIRST_NAME],
         locale=task.customer.locale,
     )
