@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from agents import prompting
+from agents import prompting, prompts
 from agents.models import Step, StepKind
 from agents.transcript import Said
 from tests.factories import make_customer, make_task, make_ticket
@@ -11,7 +11,8 @@ from tests.factories import make_customer, make_task, make_ticket
 
 def setting_for(name: str) -> str:
     """The system message about the setting, for a customer who says that this is their name."""
-    task = make_task(make_ticket(make_customer(name=name)))
+    ticket = make_ticket(make_customer(name=name))
+    task = make_task(ticket, prompt_version=prompts.current("support"))
     step = Step(task=task, n=1, kind=StepKind.MODEL, heard_seq=1)
     request = prompting.request_for(
         task, step, steps=(), messages=(Said(1, "customer", "Hello"),), now=timezone.now()
