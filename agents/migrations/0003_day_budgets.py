@@ -6,34 +6,85 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0004_day_caps'),
-        ('agents', '0002_guards'),
+        ("accounts", "0004_day_caps"),
+        ("agents", "0002_guards"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='step',
-            name='budget_day',
+            model_name="step",
+            name="budget_day",
             field=models.DateField(null=True),
         ),
         migrations.CreateModel(
-            name='DayBudget',
+            name="DayBudget",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('day', models.DateField()),
-                ('tokens_spent', models.BigIntegerField(default=0)),
-                ('tokens_reserved', models.BigIntegerField(default=0)),
-                ('max_tokens', models.BigIntegerField()),
-                ('cost_spent', models.BigIntegerField(default=0)),
-                ('cost_reserved', models.BigIntegerField(default=0)),
-                ('max_cost', models.BigIntegerField()),
-                ('customer', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='accounts.customer')),
-                ('shop', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='accounts.shop')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("day", models.DateField()),
+                ("tokens_spent", models.BigIntegerField(default=0)),
+                ("tokens_reserved", models.BigIntegerField(default=0)),
+                ("max_tokens", models.BigIntegerField()),
+                ("cost_spent", models.BigIntegerField(default=0)),
+                ("cost_reserved", models.BigIntegerField(default=0)),
+                ("max_cost", models.BigIntegerField()),
+                (
+                    "customer",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="accounts.customer",
+                    ),
+                ),
+                (
+                    "shop",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="accounts.shop",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('shop', 'customer', 'day'), name='day_budget_one_row', nulls_distinct=False), models.CheckConstraint(condition=models.Q(('max_tokens__gte', django.db.models.expressions.CombinedExpression(models.F('tokens_spent'), '+', models.F('tokens_reserved'))), ('tokens_reserved__gte', 0), ('tokens_spent__gte', 0)), name='day_budget_tokens_within_cap'), models.CheckConstraint(condition=models.Q(('cost_reserved__gte', 0), ('cost_spent__gte', 0), ('max_cost__gte', django.db.models.expressions.CombinedExpression(models.F('cost_spent'), '+', models.F('cost_reserved')))), name='day_budget_cost_within_cap')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("shop", "customer", "day"),
+                        name="day_budget_one_row",
+                        nulls_distinct=False,
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "max_tokens__gte",
+                                django.db.models.expressions.CombinedExpression(
+                                    models.F("tokens_spent"), "+", models.F("tokens_reserved")
+                                ),
+                            ),
+                            ("tokens_reserved__gte", 0),
+                            ("tokens_spent__gte", 0),
+                        ),
+                        name="day_budget_tokens_within_cap",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("cost_reserved__gte", 0),
+                            ("cost_spent__gte", 0),
+                            (
+                                "max_cost__gte",
+                                django.db.models.expressions.CombinedExpression(
+                                    models.F("cost_spent"), "+", models.F("cost_reserved")
+                                ),
+                            ),
+                        ),
+                        name="day_budget_cost_within_cap",
+                    ),
+                ],
             },
         ),
     ]

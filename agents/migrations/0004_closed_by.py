@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agents', '0003_day_budgets'),
+        ("agents", "0003_day_budgets"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='ticket',
-            name='closed_by',
+            model_name="ticket",
+            name="closed_by",
             field=models.CharField(blank=True, max_length=80),
         ),
     ]
