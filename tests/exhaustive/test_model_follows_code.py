@@ -251,7 +251,7 @@ def test_the_margin_of_every_key_window_on_record_is_at_least_a_lease_long():
             assert not record.can_resend(age_seconds=window - settings.LEASE_SECONDS)
 
 
-@pytest.mark.parametrize("state", [world.APPROVED, *world.UNDECIDED, *world.CLOSED])
+@pytest.mark.parametrize("state", [world.APPROVED, *sorted(world.UNDECIDED), *sorted(world.CLOSED)])
 def test_a_worker_takes_the_same_way(monkeypatch, state):
     desk = Desk(Operation(state))
     taken: list[str] = []
