@@ -190,7 +190,7 @@ class Case:
         """What somebody is asked now."""
         return Approval.objects.filter(operation__task_id=self.task_id, status="open").first()
 
-    def decide(self, approval: Approval, *, is_yes: bool = True) -> None:
+    def decide(self, approval: Approval, *, is_yes: bool = True, reason: str = "No.") -> None:
         """Whoever is asked answers, and again when no answer comes back."""
         decider = (
             approvals.by_customer(customer_id=self.customer.pk, actor=self.customer.actor)
@@ -204,7 +204,7 @@ class Case:
                 is_yes=is_yes,
                 digest=approval.digest,
                 decision_id=f"decision-{approval.pk}",
-                reason="" if is_yes else "No.",
+                reason="" if is_yes else reason,
             )
         )
 
