@@ -25,7 +25,7 @@ class TooFastError(Exception):
 
 @dataclass
 class Rate:
-    """A bucket of `burst` that fills at `per_second`."""
+    """A bucket of `burst` that fills by `per_second`."""
 
     per_second: float
     burst: float
@@ -36,14 +36,14 @@ class Rate:
     def __post_init__(self) -> None:
         self._left, self._at = self.burst, self.clock()
 
-    def take(self) -> bool:
-        """Take one, if there is one left."""
+    def take(self, amount: float = 1) -> bool:
+        """Take this much, if there is so much left."""
         now = self.clock()
         self._left = min(self.burst, self._left + (now - self._at) * self.per_second)
         self._at = now
-        if self._left < 1:
+        if self._left < amount:
             return False
-        self._left -= 1
+        self._left -= amount
         return True
 
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
@@ -32,10 +33,14 @@ LOOK_SECONDS = 3.0
 RENEW_SECONDS = 60.0
 FRAMES_PER_SECOND = 20
 WAITING_FRAMES = 20
+# What one client may be told, in bytes: whoever does not read it leaves it in our memory.
+BYTES_AT_ONCE = 4 * 1024 * 1024
+BYTES_PER_SECOND = 64 * 1024
 
 # Why a socket is closed.
 BINARY, TOO_LARGE, TOO_FAST, OUR_FAULT = 1003, 1009, 1008, 1011
-BAD_HELLO, UNAUTHENTICATED, OTHER_CUSTOMER, TOO_MANY_SOCKETS = 4400, 4401, 4403, 4429
+BAD_HELLO, UNAUTHENTICATED, OTHER_CUSTOMER = 4400, 4401, 4403
+TOO_SLOW, TOO_MANY_SOCKETS = 4408, 4429
 
 # Threads for short work on the database, and for requests that may wait for the shop.
 _SHORT = ThreadPoolExecutor(max_workers=8, thread_name_prefix="chat-short")
@@ -100,6 +105,7 @@ class ChatSocket:
         self._send = send
         self._inbox: asyncio.Queue[str] = asyncio.Queue(WAITING_FRAMES)
         self._rate = Rate(per_second=FRAMES_PER_SECOND, burst=FRAMES_PER_SECOND)
+        self._volume = Rate(per_second=BYTES_PER_SECOND, burst=BYTES_AT_ONCE)
         self._news = asyncio.Event()
         # Held while the session is read or changed, so that nothing is told twice.
         self._turn = asyncio.Lock()
@@ -263,7 +269,10 @@ class ChatSocket:
 
     async def _tell(self, told: Iterable[Event]) -> None:
         for frame in told:
-            await self._send({"type": "websocket.send", "text": json.dumps(frame)})
+            text = json.dumps(frame)
+            if not self._volume.take(len(text)):
+                raise HangUp(TOO_SLOW)
+            await self._send({"type": "websocket.send", "text": text})
 
 
 def _look(session: Session, place: Place) -> list[Event]:
@@ -272,14 +281,28 @@ def _look(session: Session, place: Place) -> list[Event]:
 
 
 async def _short(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    run = database_sync_to_async(work, thread_sensitive=False, executor=_SHORT)
-    result: R = await run(*args, **kwargs)
-    return result
+    return await _in_thread(_SHORT, partial(work, *args, **kwargs))
 
 
 async def _long(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    run = database_sync_to_async(work, thread_sensitive=False, executor=_LONG)
-    result: R = await run(*args, **kwargs)
+    return await _in_thread(_LONG, partial(work, *args, **kwargs))
+
+
+async def _in_thread(executor: ThreadPoolExecutor, work: Callable[[], R]) -> R:
+    """Run work on the database; its connection is given back at the end.
+
+    A thread cannot be called off: whoever is cancelled meanwhile ends only after it, so that nothing
+    of a socket goes on behind its end.
+    """
+    run = database_sync_to_async(work, thread_sensitive=False, executor=executor)
+    running = asyncio.ensure_future(run())
+    try:
+        result: R = await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        if not running.cancelled() and running.exception():
+            logger.info("the last work of a chat failed: %s", type(running.exception()).__name__)
+        raise
     return result
 
 

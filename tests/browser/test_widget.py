@@ -1,133 +1,17 @@
 """The chat on a shop's page, as a customer meets it in a browser."""
 
-import http.server
-import re
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import httpx
-import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Frame, FrameLocator, Page, expect
-from typing_extensions import override
+from playwright.sync_api import expect
 
-from accounts.backends import DEMO_PASSWORD
+from tests.browser.visitor import staff_approve, staff_write, violations, visit
 from tests.live import Product
 
-SECONDS = 20
+__all__ = ["visit"]
+
 WIDTHS = ((390, 844), (768, 1024), (1440, 900))
 LOOKS = ("light", "dark")
 YES = "Yes, go ahead"
-CONNECTED = re.compile("open|person")
-
-
-class Visitor:
-    """A customer at a browser, who notes every error and every request to somebody else."""
-
-    def __init__(self, context: BrowserContext, product: Product) -> None:
-        self.product = product
-        self.context = context
-        self.errors: list[str] = []
-        self.foreign: list[str] = []
-        self.page: Page = context.new_page()
-        self.page.on("console", self._on_console)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        context.on("request", self._on_request)
-
-    def sign_in(self, customer: str) -> Page:
-        self.page.goto(self.product.shop.url)
-        self.page.get_by_label("Somebody else? Their customer id").fill(customer)
-        self.page.get_by_role("button", name="Sign in").click()
-        self.page.wait_for_url("**/orders")
-        return self.page
-
-    def open(self) -> FrameLocator:
-        """Open the chat and wait until it is connected."""
-        self.page.get_by_role("button", name="Open chat").click()
-        expect(self.chat.locator("#presence")).to_have_attribute("data-state", CONNECTED)
-        return self.chat
-
-    def open_as(self, customer: str) -> FrameLocator:
-        self.sign_in(customer)
-        return self.open()
-
-    @property
-    def chat(self) -> FrameLocator:
-        return self.page.frame_locator("countersign-chat iframe")
-
-    @property
-    def frame(self) -> Frame:
-        (frame,) = [frame for frame in self.page.frames if "/widget/" in frame.url]
-        return frame
-
-    def begin_anew(self) -> None:
-        self.chat.get_by_role("button", name="Conversations").click()
-        self.chat.get_by_role("button", name="New conversation").click()
-        expect(self.chat.locator(".said")).to_have_count(0)
-
-    def say(self, text: str) -> None:
-        self.chat.get_by_label("Your message").fill(text)
-        self.chat.get_by_label("Your message").press("Enter")
-
-    def said(self, text: str) -> Any:
-        return self.chat.locator(".said:not(.is-pending) .bubble", has_text=text)
-
-    def screenshot(self, folder: Path, name: str) -> None:
-        self.page.screenshot(path=str(folder / f"{name}.png"))
-
-    def _on_console(self, message: Any) -> None:
-        if message.type in {"error", "warning"}:
-            self.errors.append(message.text)
-
-    def _on_request(self, request: Any) -> None:
-        ours = (self.product.url, self.product.shop.url, self.product.url.replace("http", "ws"))
-        if not request.url.startswith((*ours, "data:")):
-            self.foreign.append(request.url)
-
-
-@pytest.fixture
-def visit(browser: Browser, product: Product) -> Iterator[Callable[..., Visitor]]:
-    contexts: list[BrowserContext] = []
-
-    def make(**options: Any) -> Visitor:
-        context = browser.new_context(**options)
-        context.set_default_timeout(SECONDS * 1000)
-        contexts.append(context)
-        return Visitor(context, product)
-
-    expect.set_options(timeout=SECONDS * 1000)
-    yield make
-    for context in contexts:
-        context.close()
-
-
-def _violations(visitor: Visitor) -> list[str]:
-    """What axe finds in the shop's page and in the chat within it."""
-    found = []
-    errors = list(visitor.errors)
-    for place in (visitor.page, visitor.frame):
-        results = Axe().run(place)  # a frame evaluates as a page does
-        found += [
-            f"{violation['id']}: {[node['html'][:200] for node in violation['nodes']]}"
-            for violation in results.response["violations"]
-        ]
-    visitor.errors[:] = errors  # axe itself writes to frames that do not know it
-    return found
-
-
-def _staff_decide(visitor: Visitor, title: str) -> None:
-    page = visitor.context.browser.new_page()  # type: ignore[union-attr]
-    page.goto(f"{visitor.product.url}/console/")
-    page.get_by_label("Name").fill("staff")
-    page.get_by_label("Password").fill(DEMO_PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("link", name=title).click()
-    page.get_by_label("Your password, again").fill(DEMO_PASSWORD)
-    page.get_by_role("button", name="Approve").click()
-    expect(page.locator("#decision")).to_contain_text("By staff:staff")
-    page.close()
 
 
 def test_a_customer_asks_says_yes_staff_agree_and_a_receipt_appears(visit, product: Product):
@@ -154,7 +38,7 @@ def test_a_customer_asks_says_yes_staff_agree_and_a_receipt_appears(visit, produ
     expect(chat.locator("#hint")).to_contain_text("once the colleague has decided")
     assert product.shop.effects(order_id="1036") == []
 
-    _staff_decide(visitor, "Refund $250.00 for order 1036")
+    staff_approve(visitor, "Refund $250.00 for order 1036")
     receipt = chat.locator(".card.receipt")
     expect(receipt).to_contain_text("$250.00")
     (effect,) = product.shop.effects(order_id="1036")
@@ -233,6 +117,23 @@ def test_a_message_written_offline_is_sent_once_when_back(visit, product: Produc
     assert texts.count("What is your return policy, please?") == 1
 
 
+def test_a_web_process_that_dies_takes_nothing_with_it(visit, product: Product):
+    visitor = visit()
+    chat = visitor.open_as("esther")
+    visitor.begin_anew()
+    visitor.say("What is your policy on returns?")
+    expect(chat.locator(".said[data-author=agent]")).to_have_count(1)
+
+    product.kill("web")
+    expect(chat.locator("#banner")).to_contain_text("Reconnecting")
+    visitor.say("And on exchanges?")
+
+    expect(chat.locator("#banner")).to_be_hidden()
+    expect(visitor.said("And on exchanges?")).to_have_count(1)
+    expect(chat.locator(".said[data-author=agent]")).to_have_count(2)
+    expect(chat.locator(".said")).to_have_count(4)
+
+
 def test_without_websockets_the_chat_asks_over_http(visit):
     visitor = visit()
     visitor.page.route_web_socket("**/ws/chat/", lambda socket: socket.close(code=1011))
@@ -275,7 +176,7 @@ def test_news_is_counted_while_the_chat_is_closed(visit, product: Product):
     visitor.page.keyboard.press("Escape")
     expect(visitor.page.get_by_role("dialog")).to_be_hidden()
 
-    _staff_write("Hello Esther, I am a person.", visitor)
+    staff_write(visitor, "I'd like to talk to a person", "Hello Esther, I am a person.")
 
     badge = visitor.page.get_by_role("button", name="Open chat, 1 unread")
     expect(badge).to_be_visible()
@@ -285,21 +186,6 @@ def test_news_is_counted_while_the_chat_is_closed(visit, product: Product):
     expect(visitor.said("Hello Esther, I am a person.")).to_be_visible()
     visitor.page.keyboard.press("Escape")
     expect(visitor.page.get_by_role("button", name="Open chat", exact=True)).to_be_visible()
-
-
-def _staff_write(text: str, visitor: Visitor) -> None:
-    page = visitor.context.browser.new_page()  # type: ignore[union-attr]
-    page.goto(f"{visitor.product.url}/console/")
-    page.get_by_label("Name").fill("staff")
-    page.get_by_label("Password").fill(DEMO_PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.goto(f"{visitor.product.url}/console/tickets/")
-    page.get_by_role("link", name="I'd like to talk to a person").first.click()
-    page.get_by_role("button", name="Take over").click()
-    page.get_by_label("Write to the customer").fill(text)
-    page.get_by_role("button", name="Send").click()
-    expect(page.locator(".talk")).to_contain_text(text)
-    page.close()
 
 
 def test_signing_out_of_the_shop_leaves_nothing_behind(visit):
@@ -316,100 +202,6 @@ def test_signing_out_of_the_shop_leaves_nothing_behind(visit):
     kept = "[...Object.keys(sessionStorage), ...Object.keys(localStorage)]"
     assert visitor.frame.evaluate(kept) == []
     expect(visitor.chat.get_by_label("Your message")).to_be_hidden()
-
-
-def test_methods_and_events_work_before_and_after_loading(visit):
-    visitor = visit()
-    page = visitor.sign_in("cleo")
-    page.evaluate(
-        """() => {
-            window.heard = [];
-            for (const name of ["ready", "open", "close", "unread", "message"])
-              countersign("on", name, () => heard.push(name));
-            countersign("setTheme", "dark");
-            countersign("setLocale", "de-AT");
-            countersign("prefill", "Guten Tag");
-            countersign("open");
-        }"""
-    )
-    field = visitor.chat.get_by_label("Ihre Nachricht")
-    expect(field).to_have_value("Guten Tag")
-    expect(visitor.chat.locator("html")).to_have_attribute("data-theme", "dark")
-    page.evaluate('countersign("close"); countersign("hide")')
-
-    expect(page.locator("countersign-chat")).to_be_hidden()
-    assert page.evaluate("heard.filter(name => name !== 'unread')") == ["open", "ready", "close"]
-    assert page.evaluate("Object.keys(window).filter(name => /counter/i.test(name))") == [
-        "countersign"
-    ]
-    page.add_script_tag(url=f"{visitor.product.url}/widget.js")
-    expect(page.locator("countersign-chat")).to_have_count(1)
-
-
-def test_a_stranger_can_neither_command_the_chat_nor_read_from_it(visit):
-    visitor = visit()
-    visitor.open_as("cleo")
-    visitor.page.evaluate(
-        """() => {
-            window.postMessage({ countersign: { type: "close" } }, "*");
-            const stranger = document.createElement("iframe");
-            stranger.srcdoc = "";
-            document.body.append(stranger);
-            window.stolen = [];
-            window.addEventListener("message", (event) => stolen.push(event.origin));
-        }"""
-    )
-    visitor.frame.evaluate("""() => window.postMessage({ countersign: { type: "reset" } }, "*")""")
-    visitor.page.wait_for_timeout(300)
-
-    expect(visitor.page.get_by_role("dialog")).to_be_visible()
-    expect(visitor.chat.locator("#presence")).to_have_attribute("data-state", "open")
-    assert set(visitor.page.evaluate("stolen")) <= {
-        visitor.product.url,
-        visitor.product.shop.url,
-    }
-
-
-@pytest.fixture
-def stranger_url() -> Iterator[Callable[[str], str]]:
-    """A page on another site that shows any HTML."""
-    pages: list[bytes] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(pages[0])
-
-        @override
-        def log_message(self, *_: Any) -> None: ...
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-
-    def serve(html: str) -> str:
-        pages[:] = [html.encode()]
-        return f"http://127.0.0.1:{server.server_port}/"
-
-    yield serve
-    server.shutdown()
-    server.server_close()
-
-
-def test_a_site_that_the_shop_does_not_name_cannot_embed_it(visit, stranger_url, product: Product):
-    visitor = visit()
-    visitor.page.goto(
-        stranger_url(
-            f'<script async src="{product.url}/widget.js" data-widget-key="demo"></script>'
-        )
-    )
-    visitor.page.get_by_role("button", name="Open chat").click()
-    visitor.page.wait_for_timeout(1000)
-
-    assert any("frame-ancestors" in error for error in visitor.errors)
-    assert visitor.chat.locator("#composer").count() == 0
 
 
 def test_every_text_is_there_in_every_language(visit):
@@ -453,7 +245,7 @@ def test_it_looks_right_and_sounds_right_at_every_size(visit, tmp_path: Path):
     first.open_as("cleo")
     first.say("Please refund order 1034, all of it arrived damaged")
     expect(first.chat.get_by_role("button", name=YES)).to_be_visible()
-    assert _violations(first) == []
+    assert violations(first) == []
 
     for width, height in WIDTHS:
         for look in LOOKS:
@@ -461,20 +253,20 @@ def test_it_looks_right_and_sounds_right_at_every_size(visit, tmp_path: Path):
             chat = visitor.open_as("cleo")
             expect(chat.locator(".timeline")).to_be_visible()
             visitor.screenshot(tmp_path, f"{width}-{look}")
-            assert _violations(visitor) == []
+            assert violations(visitor) == []
             overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             assert visitor.frame.evaluate(overflow) <= 0
             panel = visitor.page.get_by_role("dialog").bounding_box()
             assert panel is not None
             assert (panel["width"] == width) == (width <= 668)
             chat.get_by_role("button", name="Conversations").click()
-            assert _violations(visitor) == []
+            assert violations(visitor) == []
             visitor.context.close()
 
     first.chat.get_by_role("button", name=YES).click()
     expect(first.chat.locator(".card.receipt")).to_be_visible()
     first.screenshot(tmp_path, "receipt")
-    assert _violations(first) == []
+    assert violations(first) == []
     assert first.errors == []
 
 
@@ -489,12 +281,3 @@ def test_right_to_left_turns_the_page_and_breaks_nothing(visit):
     assert close is not None
     assert close["x"] < mark["x"]
     assert visitor.frame.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_the_loader_needs_nothing_that_a_strict_page_forbids(visit, product: Product):
-    policy = httpx.get(product.shop.url, trust_env=False).headers["Content-Security-Policy"]
-    visitor = visit()
-    visitor.open_as("cleo")
-
-    assert "unsafe" not in policy
-    assert visitor.errors == []

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
@@ -22,6 +23,16 @@ KEYS = {
 
 Frame = dict[str, Any]
 in_thread = database_sync_to_async
+
+
+class Wire(WebsocketCommunicator):  # type: ignore[misc]
+    """Channels' communicator, but connections to the database are given back as they are in life.
+
+    Channels keeps them open for the sake of tests that run in a transaction. Ours do not.
+    """
+
+    send_input = ApplicationCommunicator.send_input
+    receive_output = ApplicationCommunicator.receive_output
 
 
 class ClosedError(Exception):
@@ -82,13 +93,13 @@ class Chat:
         self.view = view or View()
         self.frames: list[Frame] = []
         self.headers = {"origin": settings.PUBLIC_URL} | headers
-        self._wire: WebsocketCommunicator | None = None
+        self._wire: Wire | None = None
 
     async def connect(
         self, path: str = "/ws/chat/", protocols: tuple[str, ...] = ("chat.v1",)
     ) -> tuple[bool, Any]:
         headers = [(name.encode(), value.encode()) for name, value in self.headers.items()]
-        self._wire = WebsocketCommunicator(application, path, headers, list(protocols))
+        self._wire = Wire(application, path, headers, list(protocols))
         answer: tuple[bool, Any] = await self._wire.connect(timeout=SECONDS)
         return answer
 
@@ -99,7 +110,7 @@ class Chat:
         return await self.until(lambda frame: frame["type"] == "snapshot")
 
     @property
-    def wire(self) -> WebsocketCommunicator:
+    def wire(self) -> Wire:
         assert self._wire is not None
         return self._wire
 

@@ -289,6 +289,21 @@ async def test_a_flood_ends_the_socket(desk: Desk, ada: str):
     assert len(chat.frames) <= 40
 
 
+async def test_whoever_asks_for_more_than_they_can_read_is_let_go(
+    desk: Desk, ada: str, monkeypatch
+):
+    monkeypatch.setattr(sockets, "BYTES_AT_ONCE", 20_000)
+    monkeypatch.setattr(sockets, "BYTES_PER_SECOND", 1)
+    task = await in_thread(desk.ask)("x" * 3000)
+    chat = Chat()
+    await chat.hello(ada, ticket=task.ticket_id)
+    for _ in range(10):
+        await chat.send(type="open", ticket=task.ticket_id)
+
+    assert await chat.closed() == 4408
+    assert 3000 < sum(len(json.dumps(frame)) for frame in chat.frames) <= 20_000
+
+
 async def test_a_customer_has_five_sockets_and_no_sixth(desk: Desk, ada: str, bob: str):
     chats = [Chat() for _ in range(allowance.MAX_SOCKETS)]
     for chat in chats:
