@@ -1,7 +1,6 @@
 """What the pages and files for operators say in numbers and names is what the code does."""
 
 import ast
-import gzip
 import importlib
 import re
 from collections.abc import Iterator
@@ -240,7 +239,3 @@ def test_each_thing_that_people_may_look_for_is_shown_or_said_to_be_missing():
         assert bool(links) is is_offered, row[1]
         assert not is_offered or row[3] == "<br>".join(f"`{file}::{name}`" for file, name in links)
         assert [name for file, name in links if name not in defined_in(ROOT / file)] == []
-
-
-def test_the_loader_is_small():
-    assert len(gzip.compress((ROOT / "static/widget/loader.js").read_bytes())) < 10_000
