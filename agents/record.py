@@ -267,6 +267,7 @@ class Recording:
             outcome=events.step_outcome(self.step)[:100],
             data={
                 "n": self.step.n,
+                "epoch": self.held.lease.epoch,
                 "kind": self.step.kind,
                 "attempts": self.step.attempts,
                 "tokens_in": self.step.tokens_in,

@@ -27,6 +27,7 @@ from agents.models import (
 )
 from agents.moves import Log, LoggedStep
 from agents.transcript import Said
+from tools import ablation
 from tools.clock import ClockTimestamp, database_now
 from tools.registry import EFFECTS
 from tools.sending import Lease
@@ -169,10 +170,11 @@ def release(held: Claim, *, seconds: float) -> None:
 
 def locked(held: Claim) -> Task:
     """The task's row, locked, if this claim still holds it. Raises StaleClaimError otherwise."""
+    held_now = {"epoch": held.lease.epoch} if ablation.is_on("fence") else {}
     task = (
         Task.objects.select_for_update(of=("self",))
         .select_related("shop", "customer__shop", "ticket")
-        .filter(pk=held.task.pk, epoch=held.lease.epoch, status=TaskStatus.RUNNING)
+        .filter(pk=held.task.pk, status=TaskStatus.RUNNING, **held_now)
         .first()
     )
     if task is None:

@@ -6,6 +6,7 @@
 from pathlib import Path
 
 from config.env import Environment
+from tools.ablation import GUARDS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment()
@@ -56,6 +57,13 @@ if LEASE_SECONDS <= 2 * MODEL_TIMEOUT or LEASE_SECONDS <= 3 * SHOP_TIMEOUT:
         "COUNTERSIGN_LEASE_SECONDS must be more than twice COUNTERSIGN_MODEL_TIMEOUT and three "
         "times COUNTERSIGN_SHOP_TIMEOUT: a step must end within its lease"
     )
+# Guards taken away to see what breaks without them (tools/ablation.py).
+ABLATE = env.words("COUNTERSIGN_ABLATE")
+env.faults += (
+    f"COUNTERSIGN_ABLATE: there is no guard {name!r}" for name in set(ABLATE) - set(GUARDS)
+)
+if ABLATE and not DEMO:
+    env.faults.append("COUNTERSIGN_ABLATE is for the demo alone: nothing is safe with it")
 SWEEP_SECONDS = env.integer("COUNTERSIGN_SWEEP_SECONDS", 5, minimum=1)
 CELERY_BROKER_URL = REDIS_URL
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
+from tools import ablation
 from tools.clients.mail import Mail, MailServer
 from tools.clients.shop import ShopClient
 from tools.models import Kind, Operation
@@ -20,7 +21,7 @@ def shop(
 ) -> str:
     """Ask the shop for the change, under the operation's key."""
     body = request_body(content)
-    key = operation.idempotency_key
+    key = ablation.key_for(operation.idempotency_key)
     if operation.kind == Kind.REFUND:
         return client.refund(operation.order_id, body, key).id
     if operation.kind == Kind.CANCEL:

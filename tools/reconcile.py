@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.services import DelegationRevokedError, ShopUnavailableError
-from tools import execution, operations
+from tools import ablation, execution, operations
 from tools.access import ask
 from tools.clients.capabilities import Capabilities, for_provider
 from tools.clients.errors import (
@@ -34,6 +34,7 @@ from tools.sending import (
     Outcome,
     carrier_of,
     get,
+    holds,
     look_at_subject,
     new_attempt,
     settle,
@@ -62,14 +63,14 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
     asked. `lease` is of the operation's own task.
     """
     operation = _take_over(operation_id, lease)
-    if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
+    if operation.state != State.UNKNOWN or not holds(lease, operation):
         return operation
     seen = _seen_by_a_stale_worker(operation) or _told_by_shop(operation)
     if seen is not None:
         return settle(operation.pk, seen, lease)
     if operation.kind == Kind.CLOSE_TICKET:
         return _leave_to_person(operation.pk, lease, "mail has no key: it is never sent again")
-    capabilities = for_provider(operation.shop.provider)
+    capabilities = ablation.heeded(for_provider(operation.shop.provider))
     try:
         if capabilities.lookup_by_key:
             receipt = ask(
@@ -118,14 +119,19 @@ def _take_over(operation_id: int, lease: Lease) -> Operation:
     """Become the operation's holder. A send left open by a lost worker is unknown from here on."""
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
-        if operation.state not in {State.SENDING, State.UNKNOWN} or operation.epoch > lease.epoch:
+        is_younger = operation.epoch > lease.epoch and ablation.is_on("fence")
+        if operation.state not in {State.SENDING, State.UNKNOWN} or is_younger:
             return get(operation_id)
         now = database_now()
         if operation.state == State.SENDING:
             operation.lose_sight(reason="worker_lost")
             _close_attempts(operation, now)
             operations.record(
-                operation, "unknown", actor="system", at=now, data={"detail": "worker_lost"}
+                operation,
+                "unknown",
+                actor="system",
+                at=now,
+                data={"detail": "worker_lost", "epoch": lease.epoch},
             )
         operation.epoch = lease.epoch
         operation.save(update_fields=["state", "reason", "epoch"])
@@ -187,7 +193,7 @@ def _should_send_again(operation_id: int, lease: Lease, capabilities: Capabiliti
     """
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
-        if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
+        if operation.state != State.UNKNOWN or not holds(lease, operation):
             return False
         now = database_now()
         attempts = list(operation.attempts.order_by("n"))
@@ -244,7 +250,7 @@ def _may_resend(
     if operation.first_sent_at is None or len(sends) >= MAX_SENDS:
         return False
     age = (now - operation.first_sent_at).total_seconds()
-    return capabilities.can_resend(age_seconds=age)
+    return capabilities.can_resend(age_seconds=age) or not ablation.is_on("window")
 
 
 def _begin_again(
@@ -256,7 +262,7 @@ def _begin_again(
     """
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
-        if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
+        if operation.state != State.UNKNOWN or not holds(lease, operation):
             return operation, None
         now = database_now()
         if execution.is_off(operation):
@@ -275,7 +281,7 @@ def _wait_or_give_up(operation_id: int, lease: Lease, why: str) -> Operation:
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
         now = database_now()
-        if operation.state != State.UNKNOWN or operation.epoch != lease.epoch:
+        if operation.state != State.UNKNOWN or not holds(lease, operation):
             return operation
         if operation.first_sent_at is not None and now - operation.first_sent_at >= GIVE_UP_AFTER:
             _ask_person(operation, why, now)
@@ -285,7 +291,7 @@ def _wait_or_give_up(operation_id: int, lease: Lease, why: str) -> Operation:
 def _leave_to_person(operation_id: int, lease: Lease, why: str) -> Operation:
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
-        if operation.state == State.UNKNOWN and operation.epoch == lease.epoch:
+        if operation.state == State.UNKNOWN and holds(lease, operation):
             _ask_person(operation, why, database_now())
     return operation
 

@@ -1,6 +1,6 @@
 """How each provider's API behaves, as data. What is not known is assumed to be at its worst."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,19 @@ UNKNOWN_PROVIDER = Capabilities(
     throttles_before_execution=False,
 )
 
+_ORDERS_STUB = Capabilities(
+    key_window_seconds=24 * 3600,
+    errors_cached=True,
+    body_compared=True,
+    lookup_by_key=True,
+    lookup_lag_seconds=5,
+    totals_capped=True,
+    throttles_before_execution=True,
+)
 _PROVIDERS = {
-    "orders_stub": Capabilities(
-        key_window_seconds=24 * 3600,
-        errors_cached=True,
-        body_compared=True,
-        lookup_by_key=True,
-        lookup_lag_seconds=5,
-        totals_capped=True,
-        throttles_before_execution=True,
-    ),
+    "orders_stub": _ORDERS_STUB,
+    # The pretend shop with a memory so short that one can wait for its end.
+    "orders_stub_brief": replace(_ORDERS_STUB, key_window_seconds=60),
 }
 
 
