@@ -156,9 +156,13 @@ def _say(session: Session, request: frames.Say, now: datetime) -> list[Frame]:
 
 
 def _person(session: Session, request: frames.Person, now: datetime) -> list[Frame]:
+    """A closed conversation does not keep anybody from a person: it goes to another one then."""
+    ticket_id = session.following.ticket_id
+    if ticket_id is not None and picture.is_closed(ticket_id):
+        ticket_id = None
     submitted = _submitting(
         lambda: services.ask_for_person(
-            customer_id=session.customer_id, ticket_id=session.following.ticket_id, now=now
+            customer_id=session.customer_id, ticket_id=ticket_id, now=now
         )
     )
     return [_done(request, ticket=submitted.ticket.pk), *_follow(session, submitted.ticket.pk)]

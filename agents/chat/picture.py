@@ -57,6 +57,10 @@ def owned_ticket(customer_id: int, ticket_id: int) -> Ticket | None:
     return Ticket.objects.filter(customer_id=customer_id, pk=ticket_id).first()
 
 
+def is_closed(ticket_id: int) -> bool:
+    return Ticket.objects.filter(pk=ticket_id, status=TicketStatus.CLOSED).exists()
+
+
 def list_tickets(customer_id: int) -> list[Frame]:
     """The customer's conversations, the latest first."""
     tickets = Ticket.objects.filter(customer_id=customer_id).order_by("-updated_at", "-pk")

@@ -12,6 +12,7 @@ import { nowText } from "./words.js";
 
 const MAX_TEXT = 4000;
 const TELL_LEFT = 200;
+const COMPLAINT_MS = 10000;
 const IDEAS = ["idea1", "idea2", "idea3"];
 
 /* Not crypto.randomUUID: it is missing where a page came over plain HTTP. */
@@ -32,6 +33,7 @@ let isOpen = false;
 let state = "connecting";
 let announced = "";
 let waitsForStaffNote = false;
+let complaint = 0;
 
 /* ---- The shop's page ---- */
 
@@ -125,9 +127,18 @@ function refused(frame) {
     for (const [key, answer] of store.answers) {
       if (answer.id === frame.ref) store.answers.set(key, { ...answer, problem: frame.message });
     }
-  } else if (frame.message && frame.for !== "hello") {
-    say(frame.message);
+  } else if (frame.for !== "hello") {
+    complain(frame.message);
   }
+}
+
+/* What went wrong with something that shows no trace of its own. */
+function complain(text) {
+  clearTimeout(complaint);
+  $("problem").textContent = text;
+  $("problem").hidden = false;
+  complaint = setTimeout(() => { $("problem").hidden = true; }, COMPLAINT_MS);
+  timeline.toEnd();
 }
 
 /* ---- What the customer does ---- */

@@ -244,7 +244,7 @@
     hide: function () { api.close(); isHidden = true; show(); },
     identify: function (callback) {
       identify = typeof callback === "function" ? callback : null;
-      tell({ type: "identity", canIdentify: !!identify });
+      if (isReady) post({ type: "identity", canIdentify: !!identify });
     },
     reset: function () {
       identify = null;
@@ -256,12 +256,12 @@
     },
     setLocale: function (value) {
       locale = String(value || "");
-      tell({ type: "locale", locale: language() });
+      if (isReady) post({ type: "locale", locale: language() });
       show();
     },
     setTheme: function (value) {
       theme = value === "light" || value === "dark" ? value : "auto";
-      tell({ type: "theme", theme: theme });
+      if (isReady) post({ type: "theme", theme: theme });
       show();
     },
     prefill: function (value) { tell({ type: "prefill", text: String(value).slice(0, 4000) }); },

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 from channels.layers import channel_layers
+from django.utils import timezone
 
-from agents.models import Message, Task, Ticket
+from agents.models import Message, Task, Ticket, TicketStatus
 from tests.agents.desk import Desk
 from tests.chat.client import Chat, View, in_thread
 from tools.models import Operation
@@ -172,6 +173,25 @@ async def test_a_person_can_be_asked_for_and_staff_are_heard(desk: Desk, ada: st
     assert chat.view.items["task"][task.pk]["status"] == "handed_off"
     assert chat.view.ticket is not None
     assert chat.view.ticket["speaker"] == "staff"
+
+
+async def test_a_closed_conversation_is_gone_on_with_in_another(desk: Desk, ada: str):
+    task = await in_thread(desk.done)("Where is my order 1045?")
+    now = timezone.now()
+    await in_thread(Ticket.objects.update)(status=TicketStatus.CLOSED, closed_at=now)
+    chat = Chat()
+    shown = await chat.hello(ada, ticket=task.ticket_id)
+
+    refused = await chat.ask(type="say", text="Thanks", client_message_id="m-1")
+    again = await chat.ask(type="say", text="Thanks", client_message_id="m-1", ticket="new")
+    await chat.ask(type="open", ticket=task.ticket_id)
+    person = await chat.ask(type="person")
+    await chat.leave()
+
+    assert shown["ticket"]["status"] == "closed"
+    assert (refused["type"], refused["code"]) == ("error", "ticket-closed")
+    assert again["type"] == person["type"] == "done"
+    assert again["ticket"] == person["ticket"] != task.ticket_id
 
 
 async def test_a_task_can_be_stopped(desk: Desk, ada: str):
