@@ -46,12 +46,18 @@ _READY = """
        AND EXISTS (SELECT 1 FROM tools_operation o
                    WHERE o.id = t.operation_id AND o.state <> 'awaiting_approval'))
 """
+# Passes over rows that somebody holds instead of waiting for them: whoever stands still in a
+# transaction would keep one more thread of every worker waiting at each sweep.
 _CLAIM = f"""
+    WITH free AS (
+        SELECT t.id FROM agents_task t WHERE t.id = ANY(%s) AND ({_READY})
+        ORDER BY t.id FOR UPDATE SKIP LOCKED
+    )
     UPDATE agents_task t
     SET epoch = t.epoch + 1, status = 'running', wake_at = NULL,
         lease_until = clock_timestamp() + make_interval(secs => %s),
         started_at = COALESCE(t.started_at, clock_timestamp())
-    WHERE t.id = ANY(%s) AND ({_READY})
+    FROM free WHERE t.id = free.id
     RETURNING t.id
 """  # noqa: S608 - constants of this module
 # Freshly ready tasks have a message on its way: only what waits longer was left behind.
@@ -95,11 +101,14 @@ def find_ready(*, for_seconds: float = 0, limit: int = 500) -> list[int]:
 
 
 def claim(task_ids: Sequence[int]) -> list[Claim]:
-    """Take those of the tasks that are ready; the rest are somebody else's or wait."""
+    """Take those of the tasks that are ready; the rest are somebody else's or wait.
+
+    One whose row somebody holds just now is left to the next message or to the sweep.
+    """
     claimed_at = time.monotonic()
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
-            cursor.execute(_CLAIM, [settings.LEASE_SECONDS, list(task_ids)])
+            cursor.execute(_CLAIM, [list(task_ids), settings.LEASE_SECONDS])
             taken = [task_id for (task_id,) in cursor.fetchall()]
         if not taken:
             return []

@@ -507,6 +507,41 @@ def test_of_two_workers_with_the_same_message_one_claims(desk: Desk):
     assert Task.objects.get(pk=task.pk).epoch == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_claim_passes_over_a_task_whose_row_somebody_holds(desk: Desk):
+    held, free = desk.ask("hello"), desk.ask("hello again")
+    is_held, may_go = threading.Event(), threading.Event()
+
+    def stand_still() -> None:
+        with transaction.atomic():
+            Task.objects.select_for_update().get(pk=held.pk)
+            is_held.set()
+            may_go.wait(20)
+        connection.close()
+
+    frozen = threading.Thread(target=stand_still)
+    frozen.start()
+    assert is_held.wait(10)
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '3s'")  # of a claim that waits after all
+
+    taken = [claimed.task.pk for claimed in store.claim([held.pk, free.pk])]
+    may_go.set()
+    frozen.join()
+
+    assert taken == [free.pk]
+    assert [claimed.task.pk for claimed in store.claim([held.pk, free.pk])] == [held.pk]
+    connection.close()
+
+
+def test_a_transaction_that_stands_still_is_ended_by_the_database(db, settings):
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+
+        assert cursor.fetchone() == ("15s",)
+    assert settings.LEASE_SECONDS > 15
+
+
 def test_a_message_that_comes_in_vain_costs_one_statement(desk: Desk, django_assert_num_queries):
     task = desk.ask("hello")
     claim(task)
