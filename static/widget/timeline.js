@@ -10,13 +10,19 @@ export class Timeline {
   constructor({ list, scroller, latest, store, onDecide, onRetry }) {
     Object.assign(this, { list, scroller, latest, store, onDecide, onRetry });
     this.drawn = new Map();
-    this.scroller.addEventListener("scroll", () => this.isAtEnd() && this.hideLatest());
+    this.sticks = true; // to the end, until somebody scrolls back
+    this.scroller.addEventListener("scroll", () => {
+      this.sticks = this.isAtEnd();
+      if (this.sticks) this.hideLatest();
+    });
+    // The composer grows, a keyboard comes up: what was the end stays in view.
+    new ResizeObserver(() => this.sticks && this.toEnd()).observe(this.scroller);
     this.latest.addEventListener("click", () => this.toEnd());
   }
 
   /* Draw what is known. `isHistory`: nothing of it is news, so nothing is read out. */
   draw({ isHistory = false } = {}) {
-    const wasAtEnd = this.isAtEnd();
+    const { sticks } = this;
     if (isHistory) this.list.setAttribute("aria-live", "off");
     const items = this.items();
     const keys = new Set(items.map((item) => item.key));
@@ -25,7 +31,7 @@ export class Timeline {
     }
     const before = this.list.childElementCount;
     items.forEach((item, index) => this.place(item, index));
-    if (isHistory || wasAtEnd) this.toEnd();
+    if (isHistory || sticks) this.toEnd();
     else if (this.list.childElementCount > before) this.latest.hidden = false;
     // Only what comes from now on is read out.
     requestAnimationFrame(() => this.list.setAttribute("aria-live", "polite"));
@@ -107,6 +113,7 @@ export class Timeline {
   }
 
   toEnd() {
+    this.sticks = true;
     this.scroller.scrollTo({ top: this.scroller.scrollHeight, behavior: "instant" });
     this.hideLatest();
   }

@@ -253,6 +253,8 @@ def test_it_looks_right_and_sounds_right_at_every_size(visit, tmp_path: Path):
             chat = visitor.open_as("cleo")
             expect(chat.locator(".timeline")).to_be_visible()
             visitor.screenshot(tmp_path, f"{width}-{look}")
+            rest = "talk => talk.scrollHeight - talk.scrollTop - talk.clientHeight"
+            assert chat.locator("#talk").evaluate(rest) < 2
             assert violations(visitor) == []
             overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             assert visitor.frame.evaluate(overflow) <= 0
