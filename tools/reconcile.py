@@ -35,6 +35,7 @@ from tools.sending import (
     carrier_of,
     get,
     holds,
+    is_behind,
     look_at_subject,
     new_attempt,
     settle,
@@ -119,8 +120,8 @@ def _take_over(operation_id: int, lease: Lease) -> Operation:
     """Become the operation's holder. A send left open by a lost worker is unknown from here on."""
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
-        is_younger = operation.epoch > lease.epoch and ablation.is_on("fence")
-        if operation.state not in {State.SENDING, State.UNKNOWN} or is_younger:
+        is_open = operation.state in {State.SENDING, State.UNKNOWN}
+        if not is_open or is_behind(lease, operation):
             return get(operation_id)
         now = database_now()
         if operation.state == State.SENDING:

@@ -73,6 +73,11 @@ def holds(lease: Lease, operation: Operation) -> bool:
     return operation.epoch == lease.epoch or not ablation.is_on("fence")
 
 
+def is_behind(lease: Lease, operation: Operation) -> bool:
+    """Has a younger claim held the operation before? Then it is not this lease's to take."""
+    return operation.epoch > lease.epoch and ablation.is_on("fence")
+
+
 def send(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Operation:
     """Send an approved operation once, after deciding everything again.
 
@@ -137,7 +142,7 @@ def _begin(
     """Decide again under lock, then commit the intent to send. Without an attempt: do not send."""
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
-        if operation.state != State.APPROVED:
+        if operation.state != State.APPROVED or is_behind(lease, operation):
             return operation, None
         now = database_now()
         if operation.expires_at <= now:

@@ -510,6 +510,21 @@ def test_a_stale_worker_changes_no_state_and_leaves_evidence(buyer):
     assert observation.body["reference"] == effect["id"]
 
 
+def test_a_stale_worker_does_not_start_what_a_younger_one_has_held_back(buyer):
+    operation = approved(buyer, buyer.order(4000))
+    sending.send(
+        operation_id=operation.pk, lease=lease(5, seconds=0), still_granted=is_still_granted
+    )
+    assert trail(operation) == [(1, "not_sent", "lease_too_short")]
+
+    sent = send(operation, epoch=4)
+
+    assert (sent.state, sent.epoch) == (State.APPROVED, 5)
+    assert len(trail(operation)) == 1
+    assert is_untouched(buyer, operation)
+    assert send(operation, epoch=6).state == State.SUCCEEDED
+
+
 def test_every_send_and_its_outcome_is_in_the_trail(buyer):
     operation = approved(buyer, buyer.order(4000))
 
