@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from agents.aftermath import Aftermath
 from agents.models import Author, Message, Ticket, TicketStatus
 from audit import services as audit
 from tools import operations
@@ -9,14 +10,16 @@ from tools.models import Operation, State
 from tools.tickets import TicketFacts
 
 
-class Desk:
+class Desk(Aftermath):
     """Tickets as `tools.tickets.TicketDesk` wants them."""
 
     def look(self, *, ticket_id: int, closure: str) -> TicketFacts:
         """The facts that a closure rests on, now."""
         ticket = Ticket.objects.select_related("customer").get(pk=ticket_id)
         heard = Message.objects.filter(ticket=ticket).exclude(author=Author.AGENT)
-        done = Operation.objects.filter(ticket_id=ticket_id, state=State.SUCCEEDED).order_by("id")
+        done = Operation.objects.filter(
+            ticket_id=ticket_id, state=State.SUCCEEDED, reversal__isnull=True
+        ).order_by("id")
         is_ours = bool(closure) and ticket.closed_by == closure
         return TicketFacts(
             ticket=ticket_id,

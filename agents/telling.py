@@ -110,7 +110,7 @@ def end_cancelled(task: Task, *, now: datetime) -> None:
     ]
     text = TAKEN_OVER_TEXT if is_taken_over else CANCELLED_TEXT
     if sent:
-        text = ALREADY_SENDING_TEXT + claims.true_state([_view(task, item) for item in sent])
+        text = ALREADY_SENDING_TEXT + claims.true_state([view_of(item) for item in sent])
     _say(task, text, now, is_template=True)
     status = TaskStatus.HANDED_OFF if is_taken_over else TaskStatus.CANCELLED
     _end(task, status, now, reason=task.reason)
@@ -131,23 +131,26 @@ def _close_open_step(task: Task, now: datetime) -> None:
 
 def _checked(task: Task, text: str, now: datetime) -> str:
     """The model's text if every claim in it is proven, else the true state in code's own words."""
-    known = list(Operation.objects.filter(ticket_id=task.ticket_id).order_by("id"))
+    operations_here = Operation.objects.filter(ticket_id=task.ticket_id)
+    known = list(operations_here.select_related("customer", "reversal").order_by("id"))
+    stands = [item for item in known if item.state == State.SUCCEEDED and not item.came_back]
+    undecided = [item for item in known if item.state in _UNDECIDED or item.came_back]
     facts = _known_orders(task)
     unproven = claims.unproven(
         text,
-        succeeded=frozenset(item.kind for item in known if item.state == State.SUCCEEDED),
+        succeeded=frozenset(item.kind for item in stands),
         known_cancelled=facts.with_deed("cancel"),
         known_refunded=facts.with_deed("refund"),
     )
     unproven |= claims.misplaced(
         text,
-        deeds=[*facts.deeds, *(_deed(item) for item in known if item.state == State.SUCCEEDED)],
+        deeds=[*facts.deeds, *(_deed(item) for item in stands)],
         known_orders=facts.seen | {item.order_id for item in known},
     )
     denied = claims.denied(
         text,
-        open_or_unknown=frozenset(item.kind for item in known if item.state in _UNDECIDED),
-        succeeded=frozenset(item.kind for item in known if item.state == State.SUCCEEDED),
+        open_or_unknown=frozenset(item.kind for item in undecided),
+        succeeded=frozenset(item.kind for item in stands),
     )
     asks_for_secrets = claims.asks_for_secrets(text)
     if not unproven and not denied and not asks_for_secrets:
@@ -170,7 +173,7 @@ def _checked(task: Task, text: str, now: datetime) -> str:
     )
     if asks_for_secrets and not unproven and not denied:
         return ASKED_FOR_SECRETS_TEXT
-    return claims.true_state([_view(task, item) for item in known])
+    return claims.true_state([view_of(item) for item in known])
 
 
 _UNDECIDED = (State.APPROVED, State.SENDING, State.UNKNOWN, State.NEEDS_PERSON)
@@ -206,10 +209,11 @@ def _deed(operation: Operation) -> claims.Deed:
     return claims.Deed(operation.kind, operation.order_id, amount)
 
 
-def _view(task: Task, operation: Operation) -> claims.OperationView:
+def view_of(operation: Operation) -> claims.OperationView:
+    """An operation as its customer is told of it."""
     amount = ""
     if operation.amount is not None:
-        amount = money.show(operation.amount, operation.currency, task.customer.locale)
+        amount = money.show(operation.amount, operation.currency, operation.customer.locale)
     return claims.OperationView(
         kind=operation.kind,
         order_id=operation.order_id,
@@ -218,6 +222,7 @@ def _view(task: Task, operation: Operation) -> claims.OperationView:
         reference=operation.reference,
         reason=operation.reason,
         decided_by=operation.decided_by_role,
+        came_back=operation.came_back,
     )
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from django.db import transaction
 
 from accounts.models import Role, User
+from accounts.rights import get_countersigner
 from approvals import selectors
 from approvals.models import DECIDED, Approval, ApprovalStatus
 from approvals.signals import approval_changed
@@ -134,26 +135,9 @@ def _require_right(approval: Approval, operation: Operation, decider: Decider) -
     if decider.role == Role.CUSTOMER:
         is_allowed = decider.customer_id == operation.customer_id
     else:
-        is_allowed = _may_countersign(decider.user_id, operation)
+        is_allowed = get_countersigner(decider.user_id, customer=operation.customer) is not None
     if not is_allowed:
         raise NotAllowedError(approval)
-
-
-def _may_countersign(user_id: int | None, operation: Operation) -> bool:
-    """Does this member of staff hold the right now, for this shop and not for themselves?"""
-    user = None if user_id is None else User.objects.filter(pk=user_id).first()
-    return (
-        user is not None
-        and user.can_approve
-        and (user.shop_id is None or user.shop_id == operation.shop_id)
-        and not _is_customer_too(user, operation)
-    )
-
-
-def _is_customer_too(user: User, operation: Operation) -> bool:
-    """Staff shop as well, but nobody countersigns for themselves."""
-    email = operation.customer.email.strip().casefold()
-    return bool(email) and user.email.strip().casefold() == email
 
 
 def _decided_before(
@@ -314,7 +298,7 @@ def is_still_granted(operation: Operation) -> bool:
         and approval.digest == operation.digest
         and (
             approval.role == Role.CUSTOMER
-            or _may_countersign(approval.decided_by_user_id, operation)
+            or get_countersigner(approval.decided_by_user_id, customer=operation.customer)
         )
     }
     return set(operation.required_roles) <= valid

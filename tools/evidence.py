@@ -16,13 +16,12 @@ from pydantic import Field, ValidationError
 
 from accounts.models import Shop
 from audit import services as audit
-from tools import operations
+from tools import operations, reversals
 from tools.clients.shapes import Currency, Id, Money, OrderId, Shape, ShortText, Word
-from tools.models import OPEN, Kind, Observation, Operation, ShopEvent
-from tools.proof import Effect
+from tools.models import OPEN, Kind, Observation, Operation, ShopEvent, State
+from tools.proof import WEBHOOK, Effect
 from tools.signals import evidence_came
 
-WEBHOOK = "webhook"
 REFUND_TOLD = ("refund.succeeded", "refund.failed", "refund.reversed")
 ORDER_CHANGED = "order.changed"
 KINDS = (*REFUND_TOLD, ORDER_CHANGED)
@@ -199,6 +198,8 @@ def _observe(shop: Shop, operation: Operation, told: Told, now: datetime) -> Non
         at=now,
         data={"source": WEBHOOK, "event": told.event_id, "type": told.kind},
     )
+    if operation.state == State.SUCCEEDED:
+        reversals.open_if_told(operation, now=now)
     transaction.on_commit(
         partial(
             evidence_came.send,

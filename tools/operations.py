@@ -29,6 +29,9 @@ IN_WORDS = {
 }
 
 
+CAME_BACK = "The money has come back to the shop since; a person takes care of it."
+
+
 class OperationStateError(Exception):
     """The operation is not in a state in which this can be done. `operation` shows which it is in."""
 
@@ -47,7 +50,8 @@ def get_open(*, shop_id: int, subject: Order | TicketFacts) -> Operation | None:
 
 def list_of_task(*, task_id: int) -> list[Operation]:
     """A task's operations, oldest first."""
-    return list(Operation.objects.filter(task_id=task_id).order_by("id"))
+    operations = Operation.objects.filter(task_id=task_id)
+    return list(operations.select_related("customer", "reversal").order_by("id"))
 
 
 def succeeded_kinds(*, ticket_id: int) -> frozenset[str]:
@@ -192,6 +196,8 @@ def result(operation: Operation) -> dict[str, Any]:
         told["currency"] = operation.currency
     if operation.state == State.SUCCEEDED:
         told["reference"] = operation.reference
+        if operation.came_back:
+            told["message"] = CAME_BACK
     if operation.state in {State.REJECTED, State.CANCELLED}:
         told["decided_by"] = operation.decided_by_role
     if operation.reason and operation.state not in {State.SUCCEEDED, *OPEN}:
@@ -226,9 +232,18 @@ def lock(operation_id: int) -> Operation:
 
 
 def record(
-    operation: Operation, what: str, *, actor: str, at: datetime, data: dict[str, Any] | None = None
+    operation: Operation,
+    what: str,
+    *,
+    actor: str,
+    at: datetime,
+    data: dict[str, Any] | None = None,
+    personal: str | None = None,
 ) -> None:
-    """The audit event of an operation's change, in the same transaction."""
+    """The audit event of an operation's change, in the same transaction.
+
+    `personal` is a person's words, kept beside the chain.
+    """
     audit.record(
         actor=actor,
         action=f"{operation.kind}.{what}",
@@ -244,6 +259,7 @@ def record(
         amount=operation.amount,
         currency=operation.currency,
         data=data,
+        personal=personal,
     )
 
 

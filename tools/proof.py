@@ -4,9 +4,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tools.clients.shapes import Receipt
-from tools.models import Kind, Operation
+from tools.models import Kind, Observation, Operation
 
 DONE = "succeeded"
+# The source of an observation that came as the shop's signed event.
+WEBHOOK = "webhook"
+# The source of one that we made by asking the shop for the effect under our key.
+LOOK_UP = "look_up"
 # What the shop says of money that came back to it after all.
 TAKEN_BACK = ("reversed", "failed")
 
@@ -55,3 +59,19 @@ def is_approved_one(operation: Operation, effect: Effect) -> bool:
 def proves(operation: Operation, effect: Effect) -> bool:
     """Does it show that the operation has happened and still stands?"""
     return effect.status == DONE and is_approved_one(operation, effect)
+
+
+def told_since_sent(operation: Operation) -> list[Observation]:
+    """The shop's signed events about this operation since its first send, oldest first.
+
+    One from before that says nothing about what we have sent.
+    """
+    since = operation.first_sent_at
+    events = operation.observations.filter(source=WEBHOOK).order_by("id")
+    return [event for event in events if since is not None and event.at >= since]
+
+
+def effects_told(operation: Operation) -> list[Effect]:
+    """What those events tell of its effect."""
+    events = told_since_sent(operation)
+    return [effect for event in events if (effect := Effect.of_body(event.body))]

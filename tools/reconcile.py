@@ -22,10 +22,9 @@ from tools.clients.errors import (
 )
 from tools.clients.shapes import Order, Receipt
 from tools.clock import database_now
-from tools.evidence import WEBHOOK
 from tools.execution import StillGranted
 from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, State
-from tools.proof import TAKEN_BACK, Effect, is_approved_one, proves
+from tools.proof import LOOK_UP, TAKEN_BACK, Effect, effects_told, is_approved_one, proves
 from tools.sending import (
     ACCESS_REVOKED,
     ORDER_NOT_FOUND,
@@ -54,7 +53,6 @@ _CANNOT_ASK = (
     DelegationRevokedError,
     ShopUnavailableError,
 )
-LOOK_UP = "look_up"
 
 
 def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Operation:
@@ -161,12 +159,7 @@ def _told_by_shop(operation: Operation) -> Outcome | None:
 
     One that does not fit, and money that came back to the shop, are for a person to weigh.
     """
-    since = operation.first_sent_at
-    told = [
-        effect
-        for event in operation.observations.filter(source=WEBHOOK).order_by("id")
-        if since and event.at >= since and (effect := Effect.of_body(event.body))
-    ]
+    told = effects_told(operation)
     if any(effect.status in TAKEN_BACK for effect in told):
         return Outcome(AttemptOutcome.UNKNOWN, "webhook_taken_back", needs_person=True)
     if told and not all(is_approved_one(operation, effect) for effect in told):

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.services import DelegationRevokedError
-from tools import ablation, carriers, execution, operations, tickets
+from tools import ablation, carriers, execution, operations, reversals, tickets
 from tools.access import ask
 from tools.carriers import Carrier
 from tools.clients.capabilities import for_provider
@@ -262,6 +262,7 @@ def settle(
             tickets.desk().reopen(
                 ticket_id=operation.ticket_id, closure=operation.idempotency_key, now=now
             )
+        reversals.open_if_told(operation, now=now)
         operations.announce(operation)
     return operation
 

@@ -1,12 +1,15 @@
-"""The ticket as a tool sees it: facts to seal, and the one thing a closure does to it.
+"""The ticket as a tool sees it: facts to seal, what a closure does to it, and telling its customer.
 
 Tickets live in a layer above. It plugs its own desk in here at the start (`plug_in`), so that the
-closure of a ticket is proposed, approved and sent like every other change.
+closure of a ticket is proposed, approved and sent like every other change, and so that what becomes
+known of a change after its task has ended is told in the transaction that makes it known.
 """
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+from tools.models import Operation
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,24 @@ class TicketDesk(Protocol):
 
     def reopen(self, *, ticket_id: int, closure: str, now: datetime) -> None:
         """Open the ticket that this closure closed, in the caller's transaction; or change nothing."""
+        ...
+
+    def hold(self, *, task_id: int) -> None:
+        """Lock the task in the caller's transaction, before its operation: it cannot end meanwhile."""
+        ...
+
+    def tell_outcome(self, operation: Operation, *, now: datetime) -> None:
+        """Tell the customer how a change ended, in the caller's transaction.
+
+        A task that still is under way tells it itself; hold it first.
+        """
+        ...
+
+    def open_case(self, operation: Operation, *, now: datetime) -> None:
+        """Hand the ticket to staff and tell the customer that their money came back to the shop.
+
+        In the caller's transaction.
+        """
         ...
 
 

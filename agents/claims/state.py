@@ -35,7 +35,10 @@ _DECIDERS = {"customer": "you said no", "staff": "the shop's staff said no"}
 
 @dataclass(frozen=True)
 class OperationView:
-    """An operation as it may be told. `amount_text` is ready for people, "$40.00", or empty."""
+    """An operation as it may be told. `amount_text` is ready for people, "$40.00", or empty.
+
+    `came_back`: it succeeded, and the money has come back to the shop since.
+    """
 
     kind: str
     order_id: str
@@ -44,6 +47,7 @@ class OperationView:
     reference: str = ""
     reason: str = ""
     decided_by: str = ""
+    came_back: bool = False
 
 
 def true_state(operations: Sequence[OperationView]) -> str:
@@ -75,6 +79,10 @@ def _line(operation: OperationView) -> str:
 
 
 def _became(operation: OperationView) -> str:
+    if operation.state == "succeeded" and operation.came_back:
+        return "was made, but the money came back to the shop since. A colleague takes care of it."
+    if operation.state == "failed" and operation.reason == "settled_by_staff":
+        return "was not made: a colleague has checked it with the shop."
     if operation.state == "succeeded":
         reference = clean(operation.reference, 120)
         return f"is done (reference {reference})." if reference else "is done."

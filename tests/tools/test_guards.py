@@ -26,6 +26,7 @@ from tools.models import (
     Gate,
     Observation,
     Operation,
+    Settlement,
     State,
     Verdict,
 )
@@ -104,6 +105,23 @@ def walk(operation, state):
     assert Operation.objects.get().state == state
 
 
+def settle_on_record(operation, outcome):
+    """Two people's word that it ended so."""
+    settlement = Settlement.objects.create(
+        operation=operation,
+        outcome=outcome,
+        reference="re_1" if outcome == "succeeded" else "",
+        evidence="Seen in the shop's books.",
+        needs_second=True,
+        proposed_by="staff:dana",
+        proposed_by_user_id=1,
+        proposed_at=NOW,
+    )
+    settlement.confirmed_by, settlement.confirmed_by_user_id = "staff:erin", 2
+    settlement.settle(by="staff:erin", at=NOW)
+    settlement.save()
+
+
 @pytest.mark.parametrize(("start", "end"), list(itertools.product(State.values, repeat=2)))
 def test_only_the_steps_of_an_operation_s_life_are_possible(operation, start, end):
     walk(operation, start)
@@ -112,6 +130,10 @@ def test_only_the_steps_of_an_operation_s_life_are_possible(operation, start, en
     if end in NEXT.get(start, set()):
         if end == "approved":
             say_everything(operation)
+        elif start == "needs_person":
+            assert "needs a settlement" in refused(statement, operation.pk)
+            settle_on_record(operation, end)
+            execute(statement, operation.pk)
         else:
             execute(statement, operation.pk)
         assert Operation.objects.get().state == end

@@ -14,6 +14,7 @@ from tools.models.operations import (
     State,
 )
 from tools.models.rules import Finding, Gate, Switch, Verdict
+from tools.models.settlements import Reversal, Settlement, SettlementStatus
 
 __all__ = [
     "AUTHORISED",
@@ -31,6 +32,9 @@ __all__ = [
     "Operation",
     "PolicyDocument",
     "PolicyPassage",
+    "Reversal",
+    "Settlement",
+    "SettlementStatus",
     "ShopEvent",
     "State",
     "Switch",

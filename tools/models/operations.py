@@ -167,6 +167,11 @@ class Operation(models.Model):
     def is_final(self) -> bool:
         return self.state in FINAL
 
+    @property
+    def came_back(self) -> bool:
+        """Has the money of this refund come back to the shop since? (A read, unless it is at hand.)"""
+        return hasattr(self, "reversal")
+
     # Transitions set fields and nothing else; operations.py locks, checks, saves and records.
 
     @transition(field=state, source=State.AWAITING_APPROVAL, target=State.APPROVED)
@@ -186,12 +191,12 @@ class Operation(models.Model):
         """Certainly nothing was sent: everything is decided anew at the next try."""
         self.first_sent_at = None
 
-    @transition(field=state, source=[State.SENDING, State.UNKNOWN], target=State.SUCCEEDED)
+    @transition(field=state, source=SENT, target=State.SUCCEEDED)
     def succeed(self, *, reference: str, at: datetime) -> None:
         self.reference = reference
         self.finished_at = at
 
-    @transition(field=state, source=[State.SENDING, State.UNKNOWN], target=State.FAILED)
+    @transition(field=state, source=SENT, target=State.FAILED)
     def fail(self, *, reason: str, at: datetime) -> None:
         self.reason = reason
         self.finished_at = at

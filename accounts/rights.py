@@ -1,0 +1,20 @@
+"""Who may decide for a shop about one of its customers."""
+
+from accounts.models import Customer, User
+
+
+def get_countersigner(user_id: int | None, *, customer: Customer) -> User | None:
+    """This member of staff, if they may decide about this customer's changes now; else None.
+
+    Needs the right, for this customer's shop, and somebody other than the customer: staff shop as
+    well, but nobody countersigns for themselves.
+    """
+    user = None if user_id is None else User.objects.filter(pk=user_id).first()
+    if user is None or not user.can_approve or user.shop_id not in {None, customer.shop_id}:
+        return None
+    return None if _is_customer_too(user, customer) else user
+
+
+def _is_customer_too(user: User, customer: Customer) -> bool:
+    email = customer.email.strip().casefold()
+    return bool(email) and user.email.strip().casefold() == email

@@ -1,0 +1,75 @@
+"""What a customer is told when something becomes known of a change after its task has ended."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from agents import claims, events, store, telling
+from agents.models import Author, Speaker, Task, Ticket, TicketStatus
+from audit import services as audit
+from tools import money
+from tools.models import Operation
+
+CHECKED = "A colleague has checked this with the shop."
+CAME_BACK = (
+    "The shop has told us that the refund of {amount} for order {order} did not stay with you: the "
+    "money came back to the shop. A colleague is looking into it and will reply to you here; there "
+    "is nothing you need to do."
+)
+
+
+class Aftermath:
+    """The part of `tools.tickets.TicketDesk` that tells customers."""
+
+    def hold(self, *, task_id: int) -> None:
+        """Lock the task's row: it can neither end nor move on meanwhile."""
+        Task.objects.select_for_update().filter(pk=task_id).first()
+
+    def tell_outcome(self, operation: Operation, *, now: datetime) -> None:
+        """Tell how a change ended, unless its task, which is held, is there to tell it."""
+        task = Task.objects.get(pk=operation.task_id)
+        if task.is_live:
+            return
+        text = f"{CHECKED}\n{claims.true_state([telling.view_of(operation)])}"
+        ticket = Ticket.objects.get(pk=operation.ticket_id)
+        _say(ticket, text, task, now)
+
+    def open_case(self, operation: Operation, *, now: datetime) -> None:
+        """Staff speak in the ticket from now on, reopened if need be; the customer is told why."""
+        ticket = (
+            Ticket.objects.select_for_update(of=("self",))
+            .select_related("customer")
+            .get(pk=operation.ticket_id)
+        )
+        was_closed = ticket.status == TicketStatus.CLOSED
+        ticket.status = TicketStatus.OPEN
+        ticket.closed_at = None
+        ticket.closed_by = ""
+        ticket.speaker = Speaker.STAFF
+        ticket.version += 1
+        ticket.updated_at = now
+        ticket.save(
+            update_fields=["status", "closed_at", "closed_by", "speaker", "version", "updated_at"]
+        )
+        _record(ticket, "reopened" if was_closed else "handed_to_staff", operation, now)
+        amount = money.show(operation.amount or 0, operation.currency, operation.customer.locale)
+        _say(ticket, CAME_BACK.format(amount=amount, order=operation.order_id), None, now)
+
+
+def _say(ticket: Ticket, text: str, task: Task | None, now: datetime) -> None:
+    store.add_message(ticket, author=Author.AGENT, text=text, now=now, task=task, is_template=True)
+    task_id = task.pk if task else 0
+    transaction.on_commit(lambda: events.ring(task_id, ticket.pk))
+
+
+def _record(ticket: Ticket, what: str, operation: Operation, now: datetime) -> None:
+    audit.record(
+        actor="system",
+        action=f"ticket.{what}",
+        subject=f"ticket:{ticket.pk}",
+        at=now,
+        shop_id=ticket.shop_id,
+        ticket_id=ticket.pk,
+        customer=ticket.customer.external_id,
+        data={"operation": operation.idempotency_key},
+    )
