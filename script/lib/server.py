@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         env = environment.of_person()
         folder = environment.data_folder(env)
         ports = portlib.choose(options.port or env.get("PORT") or str(portlib.DEFAULT))
-        lock = _lock(folder)
+        lock = lock_folder(folder)
         try:
             return asyncio.run(
                 Server(folder=folder, ports=ports, env=env, quiet=options.quiet).serve()
@@ -60,7 +60,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _lock(folder: Path) -> int:
+def lock_folder(folder: Path) -> int:
     """Be the one server of this data folder; the lock goes with the process, however it ends."""
     handle = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

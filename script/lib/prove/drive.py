@@ -1,0 +1,179 @@
+"""The people: customers who ask and answer, staff who countersign.
+
+Each request is followed to its end over the API. A look at the rows says when it is worth asking
+the API again; what the API then shows is kept, since that is what a customer would have seen.
+"""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from script.lib.prove.doors import NoAnswerError
+from script.lib.prove.evidence import Shown
+from script.lib.prove.instance import Instance
+from script.lib.prove.plan import Request
+
+LOOK_EVERY = 0.25  # seconds between two looks at the rows
+ASK_EVERY = 3.0  # seconds after which the API is asked though nothing seems to have changed
+
+_BOARD = """
+    SELECT t.id, t.status || ':' || t.steps_planned || ':' || COALESCE(o.state, '') || ':'
+        || COALESCE((SELECT string_agg(a.role || a.status, ',' ORDER BY a.id)
+                     FROM approvals_approval a WHERE a.operation_id = o.id), '')
+    FROM agents_task t LEFT JOIN tools_operation o ON o.id = t.operation_id
+    WHERE t.id = ANY(%s)
+"""
+
+
+@dataclass
+class Followed:
+    """One request under way, or ended."""
+
+    request: Request
+    task_id: int = 0
+    status: str = "not asked yet"
+    submitted_at: float = 0.0
+    ended_at: float = 0.0
+    problem: str = ""
+
+
+@dataclass
+class Crowd:
+    """Everybody who wants something."""
+
+    instance: Instance
+    followed: list[Followed] = field(default_factory=list)
+    shown: list[Shown] = field(default_factory=list)
+    decisions: dict[str, int] = field(default_factory=dict)
+    _marks: dict[int, str] = field(default_factory=dict)
+    _answers: set[asyncio.Task[None]] = field(default_factory=set)
+    _staff_turn: int = 0
+
+    @property
+    def accepted(self) -> set[int]:
+        return {item.task_id for item in self.followed if item.task_id}
+
+    @property
+    def ended(self) -> int:
+        return sum(1 for item in self.followed if item.ended_at)
+
+    async def watch(self) -> None:
+        """Look at the rows of all tasks under way, until cancelled."""
+        while True:
+            open_ids = [
+                item.task_id for item in self.followed if item.task_id and not item.ended_at
+            ]
+            if open_ids:
+                with suppress(Exception):  # the database may be away for longer than we ask
+                    rows = await asyncio.to_thread(self.instance.read, _BOARD, open_ids)
+                    self._marks |= dict(rows)
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def follow(self, request: Request) -> Followed:
+        """Ask, answer what is asked back, and look until the task has ended."""
+        item = Followed(request)
+        self.followed.append(item)
+        try:
+            item.submitted_at = time.time()
+            item.task_id = await self.instance.customers.submit(request.customer, request.message)
+            await self._accompany(item)
+        except NoAnswerError as exc:
+            item.problem = str(exc)
+        return item
+
+    async def finish(self, seconds: float) -> None:
+        """Let the answers that are under way be given, for so long."""
+        if self._answers:
+            _, late = await asyncio.wait(self._answers, timeout=seconds)
+            for answer in late:
+                answer.cancel()
+
+    async def _accompany(self, item: Followed) -> None:
+        answered: set[str] = set()
+        mark, asked_at = "", 0.0
+        while True:
+            newest = self._marks.get(item.task_id, "")
+            if newest == mark and time.monotonic() - asked_at < ASK_EVERY:
+                await asyncio.sleep(0.1)
+                continue
+            mark, asked_at = newest, time.monotonic()
+            task = await self.look(item)
+            if task["finished_at"] is not None:
+                item.ended_at = time.time()
+                return
+            action = task["action"]
+            if action is not None and action["approval"] not in answered:
+                answered.add(action["approval"])
+                self._in_background(self._answer(item, action))
+
+    async def look(self, item: Followed) -> dict[str, Any]:
+        """The task as its customer sees it now, kept as what they were shown."""
+        task = await self.instance.customers.look(item.request.customer, item.task_id)
+        now = datetime.now(UTC)
+        item.status = task["status"]
+        self.shown += (
+            Shown(
+                at=now,
+                key=operation["idempotency_key"],
+                state=operation["state"],
+                reference=operation["reference"],
+            )
+            for operation in task["operations"]
+        )
+        return task
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        answer = asyncio.create_task(work)
+        self._answers.add(answer)
+        answer.add_done_callback(self._answers.discard)
+
+    async def _answer(self, item: Followed, action: dict[str, Any]) -> None:
+        await asyncio.sleep(item.request.pause)
+        try:
+            if action["role"] == "customer":
+                await self._customer_answers(item, action)
+            else:
+                await self._staff_answer(item, action)
+        except NoAnswerError as exc:
+            item.problem = str(exc)
+
+    async def _customer_answers(self, item: Followed, action: dict[str, Any]) -> None:
+        customers, request = self.instance.customers, item.request
+        if request.customer_says == "cancelled":
+            self._count("cancel", await customers.cancel(request.customer, item.task_id))
+            return
+        says = "no" if request.customer_says == "no" else "yes"
+        status = await customers.decide(request.customer, item.task_id, action, says)
+        self._count(f"customer {says}", status)
+        if request.customer_says == "taken_back":
+            status = await customers.decide(request.customer, item.task_id, action, "no")
+            self._count("customer takes back", status)
+
+    async def _staff_answer(self, item: Followed, action: dict[str, Any]) -> None:
+        self._staff_turn += 1
+        person = self.instance.staff[self._staff_turn % len(self.instance.staff)]
+        says = item.request.staff_says
+        if item.request.staff_in_console:
+            status = await person.decide_on_page(action, says)
+        else:
+            status = await person.decide(item.task_id, action, says)
+        self._count(f"staff {says}", status)
+
+    def _count(self, what: str, status: int) -> None:
+        name = f"{what}: {status}"
+        self.decisions[name] = self.decisions.get(name, 0) + 1
+
+
+async def run_all(crowd: Crowd, requests: Iterable[Request], *, at_once: int) -> None:
+    """Follow all requests to their ends, so many at a time, in their order."""
+    waiting = iter(requests)
+
+    async def one_after_another() -> None:
+        for request in waiting:
+            await crowd.follow(request)
+
+    await asyncio.gather(*(one_after_another() for _ in range(at_once)))
