@@ -36,6 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
     layer["CONFIG"]["hosts"] = [url]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: once a browser runs, its event loop never leaves this process's thread."""
+    items.sort(key=lambda item: "tests/browser/" in item.nodeid)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _only_this_machine():
     """Fail whatever test opens a connection to another machine."""

@@ -34,8 +34,6 @@ QUICK = {
     "COUNTERSIGN_LEASE_SECONDS": "7",
     "COUNTERSIGN_SWEEP_SECONDS": "1",
 }
-# What belongs to the tests that start it, and not to the server under test.
-_OURS = ("DATABASE_URL", "REDIS_URL", "PORT", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 
 
 @dataclass
@@ -65,8 +63,7 @@ class Product:
 
     def environment(self) -> dict[str, str]:
         """The environment of its programs, for `manage.py` beside them."""
-        kept = {name: value for name, value in os.environ.items() if name not in _OURS}
-        return kept | environment.read(self.folder / "env")
+        return _foreign() | environment.read(self.folder / "env")
 
     def manage(self, *words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -140,16 +137,22 @@ class Product:
         return {"Authorization": f"Bearer {self.identities[customer]}"}
 
 
+def _foreign() -> dict[str, str]:
+    """The environment without any setting of ours: those belong to the tests, not to the server."""
+    return {
+        name: value for name, value in os.environ.items() if not environment.OURS.fullmatch(name)
+    }
+
+
 @contextmanager
 def running_product(folder: Path, **env: str) -> Iterator[Product]:
     """Start everything on free ports, wait until it is ready, and stop all of it at the end."""
-    kept = {name: value for name, value in os.environ.items() if name not in _OURS}
     log_path = folder.parent / f"{folder.name}.log"
     with log_path.open("w") as log:
         process = subprocess.Popen(
             [sys.executable, str(ROOT / "script" / "server"), "--port", "0"],
             cwd=ROOT,
-            env=kept | QUICK | env | {"COUNTERSIGN_DATA": str(folder)},
+            env=_foreign() | QUICK | env | {"COUNTERSIGN_DATA": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -73,6 +73,7 @@ def test_slow_workers_are_told_and_count_when_the_operator_says_so(
 ):
     ada.ask()
     long_ago = timezone.now() - timedelta(seconds=90)
+    Task.objects.update(wake_at=long_ago)
     Task.objects.get().steps.update(planned_at=long_ago)
 
     told = client.get("/healthz/ready")

@@ -3,6 +3,7 @@
 A new address fails here until it has a row of its own in ADDRESSES.
 """
 
+import json
 import re
 from typing import Any
 
@@ -27,6 +28,7 @@ ADDRESSES: dict[str, dict[str, Any]] = {
     "tasks": {"get": "?ticket={ticket}", "post": {"message": "Hi", "ticket": "{ticket}"}},
     "runs": {"get": "?ticket={ticket}", "post": {"goal": "Hi", "ticket": "{ticket}"}},
     "tickets": {"get": ""},
+    "webhooks/<slug:shop>": {"post": {}},
     "tickets/<id:ticket_id>": {"get": ""},
 }
 for noun, yes in (("tasks", "yes"), ("runs", "approve")):
@@ -43,7 +45,8 @@ REQUESTS = [
     (address, method)
     for address, methods in ADDRESSES.items()
     for method in methods
-    if address not in {"openapi.json", "tickets"}
+    # A shop's webhook names nobody's things, and proves itself otherwise: tests/desk.
+    if address not in {"openapi.json", "tickets", "webhooks/<slug:shop>"}
 ]
 
 
@@ -101,8 +104,9 @@ def test_a_stranger_learns_and_changes_nothing(
         problem(foreign, 403, "forbidden")
     else:
         problem(foreign, 404, "not-found")
+    told = json.dumps(_nameless(foreign.json()))  # a request's random name may hold any digits
     for secret in (SECRET, "1042", adas["digest"], "Stoneware"):
-        assert secret.encode() not in foreign.content
+        assert secret not in told
     assert everything() == before
 
 
