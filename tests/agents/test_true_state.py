@@ -1,11 +1,13 @@
 """What code says of operations, and that it agrees with what code believes of replies."""
 
+from typing import Any
+
 import pytest
 
 from agents import claims
 from agents.claims import OperationView, true_state
 
-REFUND = {"kind": "refund", "order_id": "1042", "amount_text": "$40.00"}
+REFUND: dict[str, Any] = {"kind": "refund", "order_id": "1042", "amount_text": "$40.00"}
 
 
 @pytest.mark.parametrize(
