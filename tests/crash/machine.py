@@ -272,7 +272,7 @@ class Shopfloor(RuleBasedStateMachine):
     @invariant()
     def nothing_is_wrong(self) -> None:
         seen = gather(self.customer, self.world.shop, self.world.postbox)
-        assert oracle.wrong(seen, oracle.ALWAYS) == []
+        oracle.require(seen, oracle.ALWAYS)
         stranger = gather(self.scene.stranger, self.world.shop)
         assert (stranger.tasks, stranger.operations, stranger.effects) == ([], [], [])
 
@@ -293,7 +293,7 @@ class Shopfloor(RuleBasedStateMachine):
         seen = gather(self.customer, self.world.shop, self.world.postbox)
         self.world.postbox.reset()
         self.world.queue.messages.clear()
-        assert oracle.wrong(seen) == []
+        oracle.require(seen)
 
     # --- Underneath -----------------------------------------------------------------------------
 

@@ -121,10 +121,11 @@ def i06_told_the_truth(seen: Evidence) -> Iterator[str]:
         for kind, pattern in _SAYS_DONE.items():
             if pattern.search(message.text) and kind not in done:
                 yield f"{message} tells of a {kind} that never was: {message.text!r}"
-        if _SAYS_NOTHING.search(message.text) and any(
-            seen.happened(one) for one in of_ticket if one.task_id == message.task_id
-        ):
-            yield f"{message} says that nothing happened: {message.text!r}"
+        for effect in seen.effects:
+            is_before = datetime.fromisoformat(effect["at"]) < message.at
+            is_of_ticket = effect["idempotency_key"] in {one.idempotency_key for one in of_ticket}
+            if is_before and is_of_ticket and _denies(message.text, effect):
+                yield f"{message} denies {effect['id']}: {message.text!r}"
 
 
 def i07_nothing_is_left_unknown(seen: Evidence) -> Iterator[str]:
@@ -310,6 +311,13 @@ def wrong(seen: Evidence, invariants: tuple[Invariant, ...] = AT_REST) -> list[s
     return [f"{check.__name__}: {what}" for check in invariants for what in check(seen)]
 
 
+def require(seen: Evidence, invariants: tuple[Invariant, ...] = AT_REST) -> None:
+    """Raise AssertionError with everything that is wrong."""
+    found = wrong(seen, invariants)
+    if found:
+        raise AssertionError("\n".join(found))
+
+
 def trail_faults() -> list[str]:
     """Seal what waits, and verify the whole trail."""
     while sealer.seal_once() is not None:
@@ -331,9 +339,28 @@ _SAYS_DONE = {
         r"\b(?:have|has been|was) e-?mailed\b|\b(?:have|'ve) sent you an e-?mail\b", re.I
     ),
 }
-_SAYS_NOTHING = re.compile(
-    r"\bnot (?:been )?(?:made|refunded|changed|cancelled)\b|\bnothing\b", re.I
-)
+_DENIES = {
+    Kind.REFUND: re.compile(r"\bnot (?:been )?refunded\b|\brefund\b[^.]*\bwas not made\b", re.I),
+    Kind.CANCEL: re.compile(
+        r"\bnot (?:been )?cancelled\b|\bcancellation\b[^.]*\bwas not made\b", re.I
+    ),
+    Kind.CHANGE_ADDRESS: re.compile(
+        r"\bnot (?:been )?changed\b|\baddress change\b[^.]*\bwas not made\b", re.I
+    ),
+}
+_NOTHING = re.compile(r"\bnothing has been changed\b", re.I)
+
+
+def _denies(text: str, effect: dict[str, Any]) -> bool:
+    """Does a sentence about this order, or about none, say that this did not happen?"""
+    return any(
+        _NOTHING.search(sentence)
+        or (
+            _DENIES[effect["kind"]].search(sentence)
+            and (effect["order_id"] in sentence or not re.search(r"\d{4,}", sentence))
+        )
+        for sentence in re.split(r"\n|(?<=[.!?]) ", text)
+    )
 
 
 def _as_request(effect: dict[str, Any], kind: str) -> dict[str, Any]:

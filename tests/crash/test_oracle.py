@@ -57,6 +57,8 @@ WRONG: list[tuple[str, Change]] = [
     ("i06", told("I have cancelled order 1.")),
     ("i06", told("We have e-mailed you.")),
     ("i06", told("The refund was not made.")),
+    ("i06", told("Well. Nothing has been changed so far.")),
+    ("i06", told("So your money was not refunded.")),
     ("i07", operation(state="unknown")),
     ("i08", lambda seen: replace(seen, sends=list(seen.sends) * 6)),
     ("i08", lambda seen: replace(seen, attempts=[])),
