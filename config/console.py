@@ -14,6 +14,7 @@ from typing_extensions import override
 from accounts.console import Right, has_right
 from accounts.models import User
 from approvals.selectors import list_open_for_staff
+from tools.unresolved import count_for_people
 
 
 class ConsoleSite(AdminSite):
@@ -46,6 +47,8 @@ class MenuItem:
     url: str
     is_here: bool
     count: int | None = None
+    # Names the number in the page, for whoever keeps it up to date.
+    count_id: str = ""
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -56,6 +59,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     return {
         "console": {
             "menu": _menu_for(request, user),
+            "at_desk": lambda: count_for_people(shop_id=user.shop_id),
             "rights": [right.value for right in Right if has_right(user, right)],
             "zone": timezone.get_current_timezone_name(),
         }
@@ -65,15 +69,17 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
     def menu() -> list[MenuItem]:
         waiting = list_open_for_staff(shop_id=user.shop_id).count()
-        entries: list[tuple[str, str, Right, int | None]] = [
-            ("Approvals", "console:queue", Right.READ, waiting),
-            ("Tickets", "console:tickets", Right.READ, None),
-            ("Audit", "console:audit", Right.READ, None),
-            ("Switches", "console:switches", Right.SWITCH, None),
+        at_desk = count_for_people(shop_id=user.shop_id)
+        entries: list[tuple[str, str, Right, int | None, str]] = [
+            ("Approvals", "console:queue", Right.READ, waiting, "nav-count"),
+            ("Desk", "console:desk", Right.READ, at_desk, "nav-desk"),
+            ("Tickets", "console:tickets", Right.READ, None, ""),
+            ("Audit", "console:audit", Right.READ, None, ""),
+            ("Switches", "console:switches", Right.SWITCH, None, ""),
         ]
         items = [
-            MenuItem(name, reverse(route), _is_here(request, reverse(route)), count)
-            for name, route, needs, count in entries
+            MenuItem(name, reverse(route), _is_here(request, reverse(route)), count, count_id)
+            for name, route, needs, count, count_id in entries
             if has_right(user, needs)
         ]
         if user.is_superuser:

@@ -8,7 +8,7 @@ from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
 from accounts.console import Right
-from agents.console import tasks, tickets
+from agents.console import desk, tasks, tickets
 from agents.console.conversation import conversation_of
 from approvals import views as approvals
 from audit import views as audit
@@ -62,6 +62,27 @@ urlpatterns = [
     page("tasks/<bigint:task_id>/", tasks.task, needs=Right.READ, name="task"),
     page("tasks/<bigint:task_id>/log.json", tasks.log, needs=Right.READ, name="task-log"),
     page("tasks/<bigint:task_id>/steps/<bigint:n>/", tasks.step, needs=Right.READ, name="step"),
+    page("desk/", desk.overview, needs=Right.READ, name="desk"),
+    page("desk/<bigint:operation_id>/", desk.operation, needs=Right.READ, name="desk-operation"),
+    action("desk/<bigint:operation_id>/check/", desk.check, needs=Right.WORK, name="desk-check"),
+    action(
+        "desk/<bigint:operation_id>/settle/", desk.settle, needs=Right.DECIDE, name="desk-settle"
+    ),
+    action(
+        "desk/<bigint:operation_id>/confirm/", desk.confirm, needs=Right.DECIDE, name="desk-confirm"
+    ),
+    action(
+        "desk/<bigint:operation_id>/turn-down/",
+        desk.turn_down,
+        needs=Right.DECIDE,
+        name="desk-turn-down",
+    ),
+    action(
+        "desk/<bigint:operation_id>/close-case/",
+        desk.close_case,
+        needs=Right.DECIDE,
+        name="desk-close-case",
+    ),
     page("switches/", switches.overview, needs=Right.SWITCH, name="switches"),
     action("switches/turn/", switches.turn, needs=Right.SWITCH, name="turn"),
     page("audit/", audit.browse, needs=Right.READ, name="audit"),

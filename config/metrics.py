@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -22,6 +23,7 @@ from typing_extensions import override
 from agents.models import LIVE, READY, Outcome, Step, StepKind, StepStatus, Task, TaskStatus
 from approvals.models import Approval, ApprovalStatus
 from tools.models import Operation, State
+from tools.unresolved import count_overdue
 
 _FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP")
 
@@ -117,6 +119,15 @@ def _operations() -> Iterator[Metric]:
         for state in State.values:
             by_state.add_metric([kind, state], counts.get((kind, state), 0))
     yield by_state
+
+    overdue = GaugeMetricFamily(
+        "countersign_outcomes_overdue",
+        "Operations whose outcome is not known 24 hours after they were first sent",
+        labels=["state"],
+    )
+    for state, count in count_overdue(now=timezone.now()).items():
+        overdue.add_metric([state], count)
+    yield overdue
 
     waiting = GaugeMetricFamily(
         "countersign_approvals_open", "Questions that wait for an answer", labels=["role"]

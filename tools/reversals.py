@@ -33,16 +33,6 @@ def open_if_told(operation: Operation, *, now: datetime) -> bool:
     return False
 
 
-def get_open_cases(*, shop_id: int | None) -> list[Reversal]:
-    """The cases that nobody has closed, oldest first. Without a shop: of every shop."""
-    cases = Reversal.objects.filter(closed_at__isnull=True).select_related(
-        "operation__customer", "operation__shop"
-    )
-    if shop_id is not None:
-        cases = cases.filter(operation__shop_id=shop_id)
-    return list(cases.order_by("opened_at", "pk"))
-
-
 @transaction.atomic
 def close_case(*, operation_id: int, user_id: int, note: str) -> Reversal:
     """Say what was done about the money that came back. Raises CaseError."""

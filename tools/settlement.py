@@ -32,8 +32,8 @@ from tools.models import (
 )
 from tools.proof import LOOK_UP, TAKEN_BACK, Effect, effects_told, is_approved_one, proves
 from tools.signals import evidence_came
+from tools.unresolved import UNRESOLVED
 
-UNRESOLVED = (State.UNKNOWN, State.NEEDS_PERSON)
 MAX_EVIDENCE = 2000
 BY_STAFF = "settled_by_staff"
 

@@ -39,6 +39,13 @@ ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
     "task": ("GET", (*EVERYBODY_READS, NOT_THERE)),
     "task-log": ("GET", (*EVERYBODY_READS, NOT_THERE)),
     "step": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "desk": ("GET", (*EVERYBODY_READS, OK)),
+    "desk-operation": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "desk-check": ("POST", (SIGN_IN, 409, 409, NO, 409, NOT_THERE)),
+    "desk-settle": ("POST", (SIGN_IN, NO, 422, NO, 422, NOT_THERE)),
+    "desk-confirm": ("POST", (SIGN_IN, NO, 422, NO, 422, NOT_THERE)),
+    "desk-turn-down": ("POST", (SIGN_IN, NO, 422, NO, 422, NOT_THERE)),
+    "desk-close-case": ("POST", (SIGN_IN, NO, 422, NO, 422, NOT_THERE)),
     "switches": ("GET", (SIGN_IN, NO, OK, NO, OK, OK)),
     "turn": ("POST", (SIGN_IN, NO, 422, NO, 422, 422)),
     "audit": ("GET", (*EVERYBODY_READS, OK)),
@@ -98,6 +105,7 @@ def world(shop) -> World:
         "task_id": operation.task_id,
         "n": operation.step_n,
         "event_id": event.pk,
+        "operation_id": operation.pk,
     }
     return World(clients, ids)
 
@@ -158,6 +166,7 @@ def test_unknown_ids_of_any_size_are_not_there(world: World):
         "/console/tasks/999999999999999999/",
         "/console/tasks/99999999999999999999999999/",
         f"/console/tasks/{world.ids['task_id']}/steps/999/",
+        "/console/desk/999999999/",
         "/console/audit/999999999999/",
     ):
         assert client.get(path).status_code == NOT_THERE, path

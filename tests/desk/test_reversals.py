@@ -9,7 +9,7 @@ from tests.desk.telling import about_refund, everything
 from tests.desk.world import approver, of, on_its_way, stuck, told
 from tests.factories import make_approver, make_shop
 from tests.tools.desk import lease, look
-from tools import operations, reversals, sending, settlement
+from tools import operations, reversals, sending, settlement, unresolved
 from tools.models import Operation, Reversal, State
 
 pytestmark = pytest.mark.django_db
@@ -150,7 +150,7 @@ def test_an_approver_closes_it_with_what_was_done(paid, teller):
     case = close(paid, dana)
 
     assert (case.closed_by, case.note) == (dana.actor, "Sent by bank transfer instead, 12 March.")
-    assert reversals.get_open_cases(shop_id=None) == []
+    assert list(unresolved.list_open_cases(shop_id=None)) == []
     event = Event.objects.get(action="refund.case_closed")
     assert event.personal_digest is not None
 
@@ -177,5 +177,5 @@ def test_a_case_is_closed_once_by_somebody_with_the_right_and_with_a_note(paid, 
 def test_open_cases_are_listed_for_their_shop_alone(paid, teller):
     teller.told(about_refund(paid, "reversed"))
 
-    assert [case.operation for case in reversals.get_open_cases(shop_id=paid.shop_id)] == [paid]
-    assert reversals.get_open_cases(shop_id=make_shop().pk) == []
+    assert [case.operation for case in unresolved.list_open_cases(shop_id=paid.shop_id)] == [paid]
+    assert list(unresolved.list_open_cases(shop_id=make_shop().pk)) == []
