@@ -75,7 +75,8 @@ def list_tasks_of(ticket: Ticket) -> list[Task]:
 
 def list_operations_of(ticket: Ticket) -> list[Operation]:
     """Everything that was accepted in this ticket, newest first."""
-    return list(Operation.objects.filter(ticket_id=ticket.pk).order_by("-pk"))
+    operations = Operation.objects.filter(ticket_id=ticket.pk).select_related("reversal")
+    return list(operations.order_by("-pk"))
 
 
 def hand_off_summary(ticket: Ticket) -> str:

@@ -174,6 +174,14 @@ def test_why_it_lies_here_is_told_in_words(buyer, dana, reason, words):
     assert words in text_of(dana.get(page_of(operation)))
 
 
+def test_the_ticket_leads_to_the_desk(buyer, dana):
+    operation = stuck(buyer)
+
+    page = text_of(dana.get(reverse("console:ticket", args=[operation.ticket_id])))
+
+    assert page_of(operation) in page
+
+
 def test_looking_at_it_changes_nothing(buyer, dana):
     operation = stuck(buyer, "error_after")
     buyer.shop.forget_calls()

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from accounts import webhooks
+from accounts import demo, webhooks
 from accounts.models import WebhookSecret
 from audit.models import Event
 from tests.desk.telling import Teller, about_refund, everything, signature
@@ -248,3 +248,31 @@ def test_the_command_says_what_it_cannot_do(shop_row):
         with pytest.raises(CommandError):
             run(*words)
     assert WebhookSecret.objects.count() == 1
+
+
+def seed(shop_url: str, secret: str) -> list[str]:
+    """The demo seeded for a pretend shop that signs with this secret; gives the secrets that count."""
+    at = demo.DemoShop(shop_url, "countersign", "client secret", secret)
+    shop = demo.seed(at=at, jwks=[], now=timezone.now())
+    return webhooks.list_webhook_secrets(shop_id=shop.pk, now=timezone.now())
+
+
+def test_the_demo_believes_the_one_secret_that_its_shop_signs_with(settings, db):
+    settings.DEMO = True
+    first, second = webhooks.new_webhook_secret(), webhooks.new_webhook_secret()
+
+    assert seed("http://127.0.0.1:9", first) == [first]
+    rows = list(WebhookSecret.objects.values())
+    assert seed("http://127.0.0.1:9", first) == [first]
+    assert list(WebhookSecret.objects.values()) == rows
+    assert seed("http://127.0.0.1:9", second) == [second]
+    assert seed("http://127.0.0.1:9", first) == [first]
+    assert [
+        event.action for event in Event.objects.filter(action__startswith="webhook_secret")
+    ] == [
+        "webhook_secret.added",
+        "webhook_secret.retired",
+        "webhook_secret.added",
+        "webhook_secret.retired",
+        "webhook_secret.reinstated",
+    ]
