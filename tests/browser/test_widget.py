@@ -52,6 +52,7 @@ def test_a_customer_asks_says_yes_staff_agree_and_a_receipt_appears(visit, produ
 def test_what_was_said_is_there_again_on_the_next_page_and_in_the_list(visit):
     visitor = visit()
     chat = visitor.open_as("cleo")
+    visitor.begin_anew()  # other tests may have spoken as this customer before
     visitor.say("Where is my order 1052?")
     expect(visitor.said("Where is my order 1052?")).to_be_visible()
     expect(chat.locator(".said[data-author=agent]")).to_have_count(1)
