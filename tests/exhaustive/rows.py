@@ -25,7 +25,7 @@ from tests.exhaustive.world import (
 
 def begin(row: Operation, epoch: int, guards: Guards, *, forbidden: bool) -> tuple[Operation, bool]:
     """`sending._begin`: decide again, commit the intent. Returns the row and whether to send."""
-    if row.state != APPROVED:
+    if row.state != APPROVED or (guards.epoch and row.epoch > epoch):
         return row, False
     if forbidden:
         return row._replace(state=ENDED), False
