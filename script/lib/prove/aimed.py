@@ -92,6 +92,11 @@ class Aim:
         self.crowd.instance.held.add(pid)
         return pid
 
+    def told(self, pid: int) -> str:
+        """What a worker that stood still before its send came to afterwards."""
+        mark = self.crowd.instance.rehearsal / f"{BEFORE_WIRE}.{self.order_id}.{pid}"
+        return mark.read_text()
+
     def go_on(self, pid: int) -> None:
         self.crowd.instance.held.discard(pid)
         with suppress(ProcessLookupError):
@@ -150,8 +155,8 @@ async def overslept(aim: Aim) -> str:
         await aim.fault("key_window", seconds=0)
     finally:
         aim.go_on(pid)
-    await aim.until("the sleeper to act", lambda: aim.row()[3], seconds=20)
-    return f"process {pid} slept until another worker's refund was made and its key forgotten"
+    did = await aim.until("the sleeper to act", lambda: aim.told(pid), seconds=20)
+    return f"process {pid} slept until another's refund was made and its key forgotten: {did}"
 
 
 async def late_reply(aim: Aim) -> str:

@@ -145,6 +145,8 @@ class Chaos:
 
     async def restart_postgres(self) -> str | None:
         """An immediate stop: no time to finish anything; the next start recovers."""
+        if self.instance.held:
+            return None
         return _told("postgres", self.instance.signal("postgres", signal.SIGQUIT))
 
     # --- Redis and the queue --------------------------------------------------------------------
@@ -268,9 +270,9 @@ def _told(name: str, pid: int | None, rest: str = "") -> str | None:
 
 # Each deed with its weight, and the seconds that lie between two of the kind at least.
 _DEEDS: dict[str, tuple[Callable[[Chaos], Awaitable[str | None]], int, float]] = {
-    "kill a worker": (Chaos.kill_worker, 7, 8),
-    "freeze a worker": (Chaos.freeze_worker, 4, 16),
-    "kill the web process": (Chaos.kill_web, 2, 45),
+    "kill a worker": (Chaos.kill_worker, 7, 10),
+    "freeze a worker": (Chaos.freeze_worker, 4, 20),
+    "kill the web process": (Chaos.kill_web, 2, 60),
     "kill beat or sealer": (Chaos.kill_helper, 2, 15),
     "restart PostgreSQL": (Chaos.restart_postgres, 3, 20),
     "kill Redis": (Chaos.kill_redis, 3, 12),

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -44,7 +44,7 @@ def main(words: list[str]) -> int:
     except SetupError as exc:
         print(f"script/prove: {exc}", file=sys.stderr)
         return UNUSABLE
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except (KeyboardInterrupt, StoppedError):
         print("\nscript/prove: stopped; everything it had started was ended.", file=sys.stderr)
         return 130
     print(table(report))
@@ -89,8 +89,27 @@ def _parse(words: list[str]) -> argparse.Namespace:
     return options
 
 
+class StoppedError(Exception):
+    """Somebody ended the run by a signal."""
+
+
 async def _run(options: argparse.Namespace) -> Report:
-    _stop_on_signals()
+    """The run, unless a polite signal ends it, with everything that it has started."""
+    proving = asyncio.create_task(_prove(options))
+    signalled = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, signalled.set)
+    stopped = asyncio.create_task(signalled.wait())
+    await asyncio.wait({proving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if proving.done():
+        return proving.result()
+    proving.cancel()
+    await asyncio.wait({proving})
+    raise StoppedError
+
+
+async def _prove(options: argparse.Namespace) -> Report:
     print(f"script/prove: seed {options.seed}; starting a private instance", flush=True)
     began = time.monotonic()
     extra = {"COUNTERSIGN_ABLATE": options.ablate} if options.ablate else {}
@@ -98,14 +117,6 @@ async def _run(options: argparse.Namespace) -> Report:
         run = Run(instance=instance, options=options)
         run.took("start", began)
         return await run.report()
-
-
-def _stop_on_signals() -> None:
-    """Let a polite signal end the run as Ctrl-C does, with everything it has started."""
-    task = asyncio.current_task()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if task is not None:
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 @dataclass(kw_only=True)
@@ -204,23 +215,21 @@ class Run:
         return self.crowd.ended >= int(self.options.tasks * CHAOS_UNTIL)
 
     async def _ask_everything(self) -> None:
+        await run_all(self.crowd, self._requests(), at_once=self.options.at_once)
+
+    async def _requests(self) -> AsyncIterator[Request]:
+        """So many, or for so long; the shop gets their orders shortly before."""
         ends_at = time.monotonic() + 60 * (self.options.minutes or 0)
         left = self.options.tasks
         while left > 0:
-            requests = await self._next_batch(
-                min(left, BATCH) if not self.options.minutes else BATCH
-            )
-            if self.options.minutes:
-                requests = list(_until_time(requests, ends_at))
-                left = 1 if time.monotonic() < ends_at else 0
-            else:
-                left -= len(requests)
-            await run_all(self.crowd, requests, at_once=self.options.at_once)
-
-    async def _next_batch(self, count: int) -> list[Request]:
-        batch = self.planner.make(count)
-        await self._load_catalogue(batch.catalogue())
-        return batch.requests
+            batch = self.planner.make(BATCH if self.options.minutes else min(left, BATCH))
+            await self._load_catalogue(batch.catalogue())
+            for request in batch.requests:
+                if self.options.minutes and time.monotonic() > ends_at:
+                    return
+                yield request
+            if not self.options.minutes:
+                left -= len(batch.requests)
 
     async def _load_catalogue(self, catalogue: dict[str, Any]) -> None:
         if not catalogue["orders"]:
@@ -267,11 +276,3 @@ class Run:
 
 async def _nothing() -> None:
     """What goes wrong in a calm run."""
-
-
-def _until_time(requests: list[Request], ends_at: float) -> Iterator[Request]:
-    """The requests as they are taken, for as long as there is time."""
-    for request in requests:
-        if time.monotonic() > ends_at:
-            return
-        yield request

@@ -6,7 +6,7 @@ the API again; what the API then shows is kept, since that is what a customer wo
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -168,12 +168,16 @@ class Crowd:
         self.decisions[name] = self.decisions.get(name, 0) + 1
 
 
-async def run_all(crowd: Crowd, requests: Iterable[Request], *, at_once: int) -> None:
+async def run_all(crowd: Crowd, requests: AsyncIterator[Request], *, at_once: int) -> None:
     """Follow all requests to their ends, so many at a time, in their order."""
-    waiting = iter(requests)
+    turn = asyncio.Lock()
+
+    async def next_one() -> Request | None:
+        async with turn:
+            return await anext(requests, None)
 
     async def one_after_another() -> None:
-        for request in waiting:
+        while (request := await next_one()) is not None:
             await crowd.follow(request)
 
     await asyncio.gather(*(one_after_another() for _ in range(at_once)))
