@@ -274,7 +274,7 @@ _DEEDS: dict[str, tuple[Callable[[Chaos], Awaitable[str | None]], int, float]] =
     "freeze a worker": (Chaos.freeze_worker, 4, 20),
     "kill the web process": (Chaos.kill_web, 2, 60),
     "kill beat or sealer": (Chaos.kill_helper, 2, 15),
-    "restart PostgreSQL": (Chaos.restart_postgres, 3, 20),
+    "restart PostgreSQL": (Chaos.restart_postgres, 6, 20),
     "kill Redis": (Chaos.kill_redis, 3, 12),
     "freeze Redis": (Chaos.freeze_redis, 2, 10),
     "flush Redis": (Chaos.flush_redis, 5, 3),
