@@ -1,6 +1,7 @@
 """The private server: `script/server` with two workers, both of which can be made to stand still.
 
-Called as `python -m script.lib.prove.server`; takes everything from the environment.
+Called as `python -m script.lib.prove.server`; takes everything from the environment, and nothing
+from `.env`: a person's own database is no place for this.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ def _two_workers_for_one(program: programs.Program) -> Iterator[programs.Program
 
 def main() -> int:
     """Serve until a signal."""
-    env = environment.of_person()
+    env = dict(os.environ)
     folder = environment.data_folder(env)
     lock = lock_folder(folder)
     try:
