@@ -68,6 +68,7 @@ class Event(AppendOnlyModel):
     digest = models.BinaryField()
 
     class Meta:
+        ordering = ["id"]
         indexes = [
             models.Index(F("shop_id"), F("id").desc(), name="audit_event_shop"),
             models.Index(

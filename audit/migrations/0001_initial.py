@@ -107,6 +107,9 @@ class Migration(migrations.Migration):
                 ("personal_digest", models.BinaryField(null=True)),
                 ("digest", models.BinaryField()),
             ],
+            options={
+                "ordering": ["id"],
+            },
         ),
         migrations.CreateModel(
             name="Seal",
