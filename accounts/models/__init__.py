@@ -1,0 +1,23 @@
+"""Who is asking: shops, their customers and staff, the keys and delegations that prove it."""
+
+from accounts.models.customers import Customer, CustomerStatus, Delegation
+from accounts.models.keys import KeyAlgorithm, SigningKey, WebhookSecret, WidgetKey
+from accounts.models.people import CONSOLE_ROLES, ConsoleUserManager, Role, User
+from accounts.models.shops import Shop, default_countries, validate_time_zone
+
+__all__ = [
+    "CONSOLE_ROLES",
+    "ConsoleUserManager",
+    "Customer",
+    "CustomerStatus",
+    "Delegation",
+    "KeyAlgorithm",
+    "Role",
+    "Shop",
+    "SigningKey",
+    "User",
+    "WebhookSecret",
+    "WidgetKey",
+    "default_countries",
+    "validate_time_zone",
+]

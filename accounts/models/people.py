@@ -1,0 +1,81 @@
+"""The people of the console, and what their roles are."""
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractUser, UserManager
+from django.db import models
+from django.db.models import Q
+from typing_extensions import override
+
+from accounts.models.shops import Shop
+
+
+class Role(models.TextChoices):
+    """The four kinds of people. Approvals are asked of `customer` and `staff`."""
+
+    CUSTOMER = "customer"
+    STAFF = "staff"
+    AUDITOR = "auditor"
+    ADMIN = "admin"
+
+
+CONSOLE_ROLES = (Role.STAFF, Role.AUDITOR, Role.ADMIN)
+
+
+class ConsoleUserManager(UserManager["User"]):
+    """Makes console users; a superuser is an admin of the whole deployment."""
+
+    @override
+    def create_superuser(
+        self,
+        username: str,
+        email: str | None = None,
+        password: str | None = None,
+        **extra_fields: Any,
+    ) -> "User":
+        extra_fields.setdefault("role", Role.ADMIN)
+        return super().create_superuser(username, email, password, **extra_fields)
+
+
+class User(AbstractUser):
+    """Somebody who signs in to the console. Without a shop: an admin of all shops."""
+
+    shop = models.ForeignKey(Shop, on_delete=models.PROTECT, null=True, blank=True)
+    role = models.CharField(
+        max_length=20, choices=[(r.value, r.label) for r in CONSOLE_ROLES], default=Role.STAFF
+    )
+    is_approver = models.BooleanField(
+        default=False, help_text="May decide approvals that are asked of staff."
+    )
+
+    objects: ClassVar[ConsoleUserManager] = ConsoleUserManager()
+
+    class Meta(AbstractUser.Meta):
+        constraints = [
+            models.CheckConstraint(
+                name="user_role_valid", condition=Q(role__in=[r.value for r in CONSOLE_ROLES])
+            ),
+            models.CheckConstraint(
+                name="user_auditor_decides_nothing",
+                condition=~Q(role=Role.AUDITOR.value) | Q(is_approver=False),
+            ),
+            models.CheckConstraint(
+                name="user_only_admin_without_shop",
+                condition=Q(shop__isnull=False) | Q(role=Role.ADMIN.value),
+            ),
+        ]
+
+    @property
+    def can_approve(self) -> bool:
+        """May this person countersign for the shop? Scope to `shop` is the caller's business."""
+        return self.is_active and self.is_approver and self.role in {Role.STAFF, Role.ADMIN}
+
+    @property
+    def can_read_console(self) -> bool:
+        """May this person look at tickets, tasks and the audit trail?"""
+        return self.is_active and self.role in CONSOLE_ROLES
+
+    @property
+    def actor(self) -> str:
+        """How the audit trail names this person, e.g. "staff:dana"."""
+        return f"{self.role}:{self.username}"
