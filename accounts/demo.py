@@ -36,14 +36,19 @@ class DemoShop:
     webhook_secret: str = field(default="", repr=False)
 
 
+def require_demo() -> None:
+    """Raises NotADemoError outside the demo."""
+    if not settings.DEMO:
+        raise NotADemoError("Demo data needs COUNTERSIGN_DEMO=true")
+
+
 def seed(*, at: DemoShop, jwks: list[dict[str, Any]], now: datetime) -> Shop:
     """The demo shop with its keys, widget and console users, then news of it (demo_seeded).
 
     What somebody changed by hand since (names, limits, passwords) stays as it is.
     Raises NotADemoError outside the demo.
     """
-    if not settings.DEMO:
-        raise NotADemoError("Demo data needs COUNTERSIGN_DEMO=true")
+    require_demo()
     with transaction.atomic(durable=True):
         shop = _seed_shop(at, now)
         _seed_keys(shop, jwks, now)

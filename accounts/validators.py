@@ -1,10 +1,12 @@
-"""The shapes that an account's fields must have. Pure functions: no database, no network."""
+"""The shapes that an account's fields must have: no database, no network."""
 
 import ipaddress
 import re
 from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ValidationError
+
+from accounts import outbound
 
 CURRENCY = r"^[A-Z]{3}$"
 SLUG = r"^[a-z0-9](-?[a-z0-9]+)*$"
@@ -46,11 +48,17 @@ def validate_origin(text: str) -> None:
 
 
 def validate_base_url(text: str) -> None:
-    """Where a shop's API lives: https, or plain http on this machine; no query, no credentials."""
+    """Where a shop's API lives: out there over https, or inside where the operator says so.
+
+    No query, no credentials. Where a name leads is seen when it is called (accounts.outbound).
+    """
     parts = _split(text)
     if parts.query or parts.fragment or text.endswith("/"):
         raise ValidationError("Leave out the query, the fragment and the closing slash")
-    _refuse_plain_http(parts)
+    try:
+        outbound.check_url(text, outbound.rules())
+    except outbound.ForbiddenAddressError as exc:
+        raise ValidationError(str(exc)) from exc
 
 
 def validate_country(text: str) -> None:

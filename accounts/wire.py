@@ -1,4 +1,4 @@
-"""One HTTP exchange with a shop: bounded in time and size, sent once, never redirected."""
+"""One HTTP exchange with a shop: bounded in time and size, sent once, never redirected or led inside."""
 
 import json
 import os
@@ -9,6 +9,8 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Literal, NoReturn
 
 import httpx
+
+from accounts import outbound
 
 MAX_RESPONSE = 256 * 1024  # bytes
 CONNECT_TIMEOUT = 3.0  # seconds
@@ -100,7 +102,7 @@ def _client(*, keep_alive: int) -> httpx.Client:
     no_cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=keep_alive)
     return httpx.Client(
-        transport=httpx.HTTPTransport(limits=limits, retries=0),
+        transport=outbound.CheckedTransport(limits),
         trust_env=False,
         follow_redirects=False,
         cookies=no_cookies,
@@ -113,6 +115,10 @@ def _client(*, keep_alive: int) -> httpx.Client:
 
 
 def _exchange(client: httpx.Client, request: httpx.Request, timeout: float) -> Answer:
+    try:
+        outbound.check_url(str(request.url), outbound.rules())
+    except outbound.ForbiddenAddressError as exc:
+        raise NotSentError("Forbidden") from exc
     limit = httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT))
     request.extensions["timeout"] = limit.as_dict()
     deadline = time.monotonic() + timeout

@@ -262,13 +262,15 @@ def test_what_is_no_exact_origin_is_refused(origin):
     ["https://api.shop.example", "https://shop.example/support", "http://127.0.0.1:8001", "http://10.0.0.7",
      "http://orders_stub:8001"],
 )  # fmt: skip
-def test_a_shops_address_over_tls_or_nearby_is_accepted(url):
+def test_a_shops_address_over_tls_or_named_inside_is_accepted(url, settings):
+    settings.INSIDE_HOSTS = ["10.0.0.7", "orders_stub"]
     make_shop(base_url=url).clean_fields()
 
 
 @pytest.mark.parametrize(
     "url",
-    ["http://shop.example", "http://8.8.8.8", "http://169.254.169.254", "https://user:pw@shop.example",
+    ["http://shop.example", "http://8.8.8.8", "http://169.254.169.254", "http://10.0.0.8", "https://10.0.0.8",
+     "http://orders_stub:8001", "https://user:pw@shop.example",
      "https://shop.example/", "https://shop.example?x=1", "https://shop.example#x"],
 )  # fmt: skip
 def test_a_shops_address_that_would_leak_tokens_is_refused(url):

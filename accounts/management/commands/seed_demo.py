@@ -32,7 +32,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         url = options["shop_url"].rstrip("/")
         try:
+            demo.require_demo()
             validate_base_url(url)
+        except demo.NotADemoError as exc:
+            raise CommandError(str(exc)) from exc
         except ValidationError as exc:
             raise CommandError(f"--shop-url {url}: {' '.join(exc.messages)}") from exc
         at = demo.DemoShop(
