@@ -55,12 +55,12 @@ MODEL_PRICE_OUTPUT = env.integer("COUNTERSIGN_MODEL_PRICE_OUTPUT", 600)
 
 # --- Work -------------------------------------------------------------------------------------
 SHOP_TIMEOUT = env.integer("COUNTERSIGN_SHOP_TIMEOUT", 8, minimum=1)  # seconds for one shop call
+# Hosts inside our own network that shops' addresses may name, and those may be plain http.
+INSIDE_HOSTS = env.words("COUNTERSIGN_INSIDE_HOSTS")
 # Where closure e-mails go: smtp:// or smtps://, with user and password when needed. Empty: none.
 SMTP_URL = env.text("COUNTERSIGN_SMTP_URL", "")
 LEASE_SECONDS = env.integer("COUNTERSIGN_LEASE_SECONDS", 60, minimum=5)
 if LEASE_SECONDS <= 2 * MODEL_TIMEOUT or LEASE_SECONDS <= 3 * SHOP_TIMEOUT:
-# Hosts inside our own network that shops' addresses may name, and those may be plain http.
-INSIDE_HOSTS = env.words("COUNTERSIGN_INSIDE_HOSTS")
     env.faults.append(
         "COUNTERSIGN_LEASE_SECONDS must be more than twice COUNTERSIGN_MODEL_TIMEOUT and three "
         "times COUNTERSIGN_SHOP_TIMEOUT: a step must end within its lease"
