@@ -1,6 +1,15 @@
-"""The shape of a decision made in the console."""
+"""The shapes of what the approvals' pages are asked and told."""
 
+from datetime import timedelta
+from decimal import Decimal
+
+from babel.numbers import get_currency_precision
 from django import forms
+
+from approvals import inbox
+from tools.models import Kind
+
+ANY = [("", "Any")]
 
 APPROVE, REJECT = "approve", "reject"
 
@@ -17,3 +26,80 @@ class DecisionForm(forms.Form):
     @property
     def is_yes(self) -> bool:
         return bool(self.cleaned_data["decision"] == APPROVE)
+
+
+class InboxFilterForm(forms.Form):
+    """The filter in the address of the inbox. Amounts are written as people write them: 40.00."""
+
+    q = forms.CharField(max_length=120, required=False, label="Customer, order or ticket")
+    status = forms.ChoiceField(
+        choices=[
+            ("", "Waiting"),
+            (inbox.SNOOZED, "Put off"),
+            (inbox.ANSWERED, "Answered or over"),
+        ],
+        required=False,
+    )
+    kind = forms.ChoiceField(choices=ANY + Kind.choices, required=False, label="Action")
+    least = forms.DecimalField(
+        min_value=Decimal(0), max_digits=12, decimal_places=3, required=False, label="Amount from"
+    )
+    most = forms.DecimalField(
+        min_value=Decimal(0), max_digits=12, decimal_places=3, required=False, label="Amount to"
+    )
+    older = forms.TypedChoiceField(
+        choices=[*ANY, ("1", "1 hour"), ("4", "4 hours"), ("24", "a day"), ("72", "3 days")],
+        required=False,
+        coerce=int,
+        empty_value=None,
+        label="Asked longer ago than",
+    )
+    person = forms.RegexField(
+        rf"^({inbox.MINE}|{inbox.NOBODY}|[0-9]{{1,18}})$", required=False, label="Whose"
+    )
+    flagged = forms.BooleanField(required=False, label="Only flagged")
+
+    def filter_for(self, currency: str) -> inbox.InboxFilter:
+        """What is asked for, with amounts in this currency. Only after is_valid()."""
+        given = self.cleaned_data
+        return inbox.InboxFilter(
+            status=given["status"],
+            kind=given["kind"],
+            least=_minor(given["least"], currency),
+            most=_minor(given["most"], currency),
+            older=given["older"],
+            person=given["person"],
+            text=given["q"],
+            only_flagged=given["flagged"],
+        )
+
+
+def _minor(value: Decimal | None, currency: str) -> int | None:
+    return None if value is None else int(value.scaleb(get_currency_precision(currency)))
+
+
+SNOOZES = [("15", "15 minutes"), ("60", "an hour"), ("240", "4 hours"), ("960", "16 hours")]
+REJECT_ALL, ASSIGN, SNOOZE, WAKE = "reject", "assign", "snooze", "wake"
+
+
+class HandlingForm(forms.Form):
+    """What is to become of one question, or of several, short of a yes."""
+
+    what = forms.ChoiceField(
+        choices=[
+            (REJECT_ALL, "Reject"),
+            (ASSIGN, "Assign"),
+            (SNOOZE, "Put off"),
+            (WAKE, "Bring back"),
+        ]
+    )
+    to = forms.RegexField(r"^[0-9]{1,18}$", required=False)
+    minutes = forms.TypedChoiceField(
+        choices=SNOOZES, required=False, coerce=int, empty_value=int(SNOOZES[1][0])
+    )
+    reason = forms.CharField(max_length=500, required=False)
+    decision_id = forms.RegexField(r"^[0-9a-f-]{36}$", required=False)
+
+    @property
+    def length(self) -> timedelta:
+        return timedelta(minutes=self.cleaned_data["minutes"])

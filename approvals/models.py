@@ -8,7 +8,7 @@ from django.db.models import Q
 from django_fsm import FSMField, transition
 from typing_extensions import override
 
-from accounts.models import Role
+from accounts.models import Role, User
 from tools.models import Operation
 
 
@@ -104,3 +104,42 @@ class Approval(models.Model):
 
     @transition(field=status, source=ApprovalStatus.OPEN, target=ApprovalStatus.WITHDRAWN)
     def withdraw(self) -> None: ...
+
+
+class Handling(models.Model):
+    """How staff share out a question: whose it is, and until when it is put off. It decides nothing."""
+
+    approval = models.OneToOneField(Approval, on_delete=models.PROTECT, related_name="handling")
+    assigned_to = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+    snoozed_until = models.DateTimeField(null=True)
+    snoozed_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="handling_snoozed_by_somebody",
+                condition=Q(snoozed_until__isnull=True, snoozed_by__isnull=True)
+                | Q(snoozed_until__isnull=False, snoozed_by__isnull=False),
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"handling of {self.approval_id}"
+
+
+class Watch(models.Model):
+    """Somebody had the page of a question open at that moment. A trace for colleagues, no right."""
+
+    approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="watches")
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="watch_one_per_person", fields=["approval", "user"]),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.user_id} at {self.approval_id}"

@@ -1,5 +1,6 @@
 """Reads of approvals used in more than one place."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -38,3 +39,11 @@ def get_for_staff(*, public_id: UUID, shop_id: int | None) -> Approval | None:
     if shop_id is not None:
         approvals = approvals.filter(operation__shop_id=shop_id)
     return approvals.select_related("operation__customer__shop", "operation__shop").first()
+
+
+def list_for_staff(*, public_ids: Sequence[UUID], shop_id: int | None) -> list[Approval]:
+    """These questions put to staff, as far as they are this shop's (None: any shop's)."""
+    approvals = Approval.objects.filter(public_id__in=public_ids, role=Role.STAFF)
+    if shop_id is not None:
+        approvals = approvals.filter(operation__shop_id=shop_id)
+    return list(approvals.select_related("operation").order_by("expires_at", "id"))

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from accounts.models import User
-from approvals import selectors
-from approvals.models import Approval, ApprovalStatus
+from approvals import inbox
+from approvals.models import Approval, ApprovalStatus, Handling
+from tools.erasing import content_of
 from tools.explain import why_staff
 from tools.models import Operation
-from tools.seal import BrokenSealError, Card, describe, open_seal
+from tools.seal import BrokenSealError, Card, describe
 
 PRESSING = timedelta(hours=1)
 BROKEN_TITLE = "The sealed bytes do not match their digest"
@@ -27,6 +28,19 @@ class Sight:
     why: str
     card: Card | None = None
     content: dict[str, Any] = field(default_factory=dict)
+    flags: Sequence[str] = ()
+    # Names of the colleagues who have its page open.
+    watchers: Sequence[str] = ()
+
+    @property
+    def handling(self) -> Handling | None:
+        """Whose it is and until when it is put off; None while nobody has said."""
+        return getattr(self.approval, "handling", None)
+
+    @property
+    def is_put_off(self) -> bool:
+        until = self.handling.snoozed_until if self.handling else None
+        return self.is_open and until is not None and until > timezone.now()
 
     @property
     def title(self) -> str:
@@ -67,26 +81,42 @@ class Sight:
         return f"{self.approval.status}-{self.operation.state}"
 
 
-def list_queue(user: User, *, limit: int) -> tuple[list[Sight], int]:
-    """What this person's shop asks of staff, oldest deadline first, and how many there are in all."""
-    waiting = selectors.list_open_for_staff(shop_id=user.shop_id)
-    return see_all(list(waiting[:limit])), waiting.count()
+def list_inbox(
+    user: User, wanted: inbox.InboxFilter, *, limit: int, now: datetime
+) -> tuple[list[Sight], int]:
+    """The questions that match, as this person sees them, and how many there are in all."""
+    found = inbox.list_inbox(user, wanted, now=now)
+    return see_all(list(found[:limit]), viewer=user), found.count()
 
 
-def see(approval: Approval) -> Sight:
-    return see_all([approval])[0]
+def see(approval: Approval, *, viewer: User) -> Sight:
+    """One question as this person sees it now."""
+    return see_fresh([approval], viewer=viewer)[0]
 
 
-def see_all(approvals: Sequence[Approval]) -> list[Sight]:
-    """Sights of these questions, whose operations and customers are at hand."""
+def see_fresh(approvals: Sequence[Approval], *, viewer: User) -> list[Sight]:
+    """Questions as this person sees them now, in the order given."""
+    return see_all(inbox.with_flags(approvals, now=timezone.now()), viewer=viewer)
+
+
+def see_all(approvals: Sequence[Approval], *, viewer: User) -> list[Sight]:
+    """Sights of questions that `inbox` gave, so that all that belongs to them is at hand."""
     why = why_staff([approval.operation for approval in approvals])
-    return [_sight(approval, why.get(approval.operation_id, "")) for approval in approvals]
+    return [_sight(approval, why.get(approval.operation_id, ""), viewer) for approval in approvals]
 
 
-def _sight(approval: Approval, why: str) -> Sight:
+def _sight(approval: Approval, why: str, viewer: User) -> Sight:
     operation = approval.operation
+    told: dict[str, Any] = {
+        "flags": inbox.flags_of(approval),
+        "watchers": [
+            watch.user.get_full_name() or watch.user.get_username()
+            for watch in approval.watches.all()
+            if watch.user_id != viewer.pk
+        ],
+    }
     try:
-        content = open_seal(operation.seal, operation.digest)
+        content = content_of(operation)
     except BrokenSealError:
-        return Sight(approval, operation, why)
-    return Sight(approval, operation, why, describe(content), content)
+        return Sight(approval, operation, why, **told)
+    return Sight(approval, operation, why, describe(content), content, **told)

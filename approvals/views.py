@@ -1,4 +1,4 @@
-"""The console's approvals: the queue, the question, the decision."""
+"""The console's approvals: the question and the decision. The inbox is in `inbox_views.py`."""
 
 import uuid
 from collections.abc import Callable
@@ -13,35 +13,22 @@ from django.urls import reverse
 from accounts.console import Right, has_right, user_of
 from accounts.live import Live, live, nothing_new, wants_fragment
 from accounts.models import User
-from approvals import selectors, services, shown
-from approvals.forms import DecisionForm
+from approvals import inbox, selectors, services, shown
+from approvals.forms import SNOOZES, DecisionForm
 from approvals.models import Approval
 from tools.explain import list_verdicts
 from tools.facts import FactsNow, look_up
 from tools.operations import OperationStateError
 
-QUEUE_LIMIT = 100
-
 # Gives what a layer above knows of the conversation that a question came from.
 ConversationOf = Callable[[int], Any]
-
-
-def queue(request: HttpRequest) -> HttpResponse:
-    """What staff are asked now, oldest deadline first; asked again every two seconds."""
-    sights, count = shown.list_queue(user_of(request), limit=QUEUE_LIMIT)
-    context = {"sights": sights, "count": count, "more": count - len(sights)}
-    fragment = live(request, "console/approvals/rows.html", context, key=str(count))
-    if wants_fragment(request) and fragment.is_seen:
-        return nothing_new()
-    template = "live_queue" if wants_fragment(request) else "queue"
-    return render(request, f"console/approvals/{template}.html", {**context, "live": fragment})
 
 
 def question(
     request: HttpRequest, public_id: uuid.UUID, *, conversation_of: ConversationOf
 ) -> HttpResponse:
     """One question: the sealed action, the order's facts now, the conversation, the verdicts."""
-    sight = shown.see(_find(request, public_id))
+    sight = shown.see(_find(request, public_id), viewer=user_of(request))
     if wants_fragment(request):
         return _state(request, sight)
     return _page(request, sight, conversation_of)
@@ -54,7 +41,7 @@ def decide(
     user = user_of(request)
     approval = _find(request, public_id)
     refusal = _decide(request, user, approval)
-    sight = shown.see(_find(request, public_id))
+    sight = shown.see(_find(request, public_id), viewer=user_of(request))
     if wants_fragment(request):
         status = refusal.status if refusal else 200
         return render(request, PANEL, _panel(request, sight, refusal), status=status)
@@ -119,7 +106,7 @@ def _before_a_yes(
     An order that has changed ends the question, so that the agent can ask anew. A shop that cannot
     be asked forbids nothing here: everything is decided again before sending.
     """
-    sight = shown.see(approval)
+    sight = shown.see(approval, viewer=user)
     if sight.needs_password:
         password = form.cleaned_data["password"]
         if not password or authenticate(request, username=user.username, password=password) is None:
@@ -170,6 +157,8 @@ def _page(
         "facts": facts,
         "verdicts": verdicts,
         "conversation": conversation_of(operation.ticket_id),
+        "people": inbox.who_may_answer(shop_id=operation.shop_id),
+        "snoozes": SNOOZES,
     }
     status = refusal.status if refusal else 200
     return render(request, "console/approvals/question.html", context, status=status)

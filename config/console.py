@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from accounts.console import Right, has_right
 from accounts.models import User
-from approvals.selectors import list_open_for_staff
+from approvals.inbox import count_waiting
 from tools.unresolved import count_for_people
 
 
@@ -68,7 +68,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 
 def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
     def menu() -> list[MenuItem]:
-        waiting = list_open_for_staff(shop_id=user.shop_id).count()
+        waiting = count_waiting(shop_id=user.shop_id, now=timezone.now())
         at_desk = count_for_people(shop_id=user.shop_id)
         entries: list[tuple[str, str, Right, int | None, str]] = [
             ("Approvals", "console:queue", Right.READ, waiting, "nav-count"),

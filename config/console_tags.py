@@ -125,6 +125,15 @@ def until(moment: datetime) -> str:
 
 
 @register.filter
+def since(moment: datetime) -> str:
+    """How long ago that was, to the minute."""
+    seconds = max(0.0, (timezone.now() - moment).total_seconds())
+    if seconds < 60:
+        return "less than a minute ago"
+    return f"{span(timedelta(seconds=seconds - seconds % 60)).removesuffix(' 0 s')} ago"
+
+
+@register.filter
 def pretty(value: Any) -> str:
     """A JSON value, indented, every character of its texts visible."""
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)

@@ -10,6 +10,7 @@ from django.urls.converters import IntConverter
 from accounts.console import Right
 from agents.console import desk, tasks, tickets
 from agents.console.conversation import conversation_of
+from approvals import inbox_views as inbox
 from approvals import views as approvals
 from audit import views as audit
 from config.guards import action, page
@@ -29,7 +30,8 @@ register_converter(BigInt, "bigint")
 urlpatterns = [
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(next_page="console:login"), name="logout"),
-    page("", approvals.queue, needs=Right.READ, name="queue"),
+    page("", inbox.queue, needs=Right.READ, name="queue"),
+    action("approvals/several/", inbox.several, needs=Right.DECIDE, name="several"),
     page(
         "approvals/<uuid:public_id>/",
         approvals.question,
@@ -44,6 +46,8 @@ urlpatterns = [
         name="decide",
         conversation_of=conversation_of,
     ),
+    action("approvals/<uuid:public_id>/watch/", inbox.watch, needs=Right.WORK, name="watch"),
+    action("approvals/<uuid:public_id>/handle/", inbox.handle, needs=Right.DECIDE, name="handle"),
     page("tickets/", tickets.ticket_list, needs=Right.READ, name="tickets"),
     page("tickets/<bigint:ticket_id>/", tickets.ticket, needs=Right.READ, name="ticket"),
     action(

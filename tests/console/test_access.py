@@ -20,7 +20,7 @@ from tests.factories import make_shop
 
 SIGN_IN = 302
 OK, NO, NOT_THERE, NOT_SO = 200, 403, 404, 405
-DONE = 302
+DONE, NOTED = 302, 204
 
 # What each person gets, in this order. A POST is sent with nothing in it but its CSRF token.
 PEOPLE = ("nobody", "staff", "approver", "auditor", "admin", "stranger")
@@ -31,6 +31,9 @@ ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
     "queue": ("GET", (*EVERYBODY_READS, OK)),
     "approval": ("GET", (*EVERYBODY_READS, NOT_THERE)),
     "decide": ("POST", (SIGN_IN, NO, 422, NO, 422, NOT_THERE)),
+    "several": ("POST", (SIGN_IN, NO, 422, NO, 422, 422)),
+    "watch": ("POST", (SIGN_IN, NOTED, NOTED, NO, NOTED, NOT_THERE)),
+    "handle": ("POST", (SIGN_IN, NO, 422, NO, 422, NOT_THERE)),
     "tickets": ("GET", (*EVERYBODY_READS, OK)),
     "ticket": ("GET", (*EVERYBODY_READS, NOT_THERE)),
     "take-over": ("POST", (SIGN_IN, DONE, DONE, NO, DONE, NOT_THERE)),
