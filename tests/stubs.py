@@ -34,6 +34,7 @@ class RunningShop:
     data: Path
     process: subprocess.Popen[str]
     http: httpx.Client
+    faults_set: int = 0
 
     def ledger(self, **filters: str) -> dict[str, list[dict[str, Any]]]:
         """Effects and calls; filters are `order_id` and `idempotency_key`."""
@@ -61,6 +62,7 @@ class RunningShop:
         **params: Any,
     ) -> str:
         """Switch a fault on and give its id: `fault("latency", scope={"order": "1042"}, ms=200)`."""
+        self.faults_set += 1
         rule = {"fault": fault, "scope": scope or {}, "times": times, "params": params}
         return str(self._asked("POST", "faults", json=rule).json()["id"])
 
