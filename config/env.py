@@ -77,15 +77,30 @@ class Environment:
 
         return self._read(name, None, parse)
 
+    def database_options(self, name: str) -> dict[str, str]:
+        """What else that connection string says: `sslmode`, `application_name` and the like."""
+
+        def parse(raw: str) -> dict[str, str]:
+            named = {"dbname", "user", "password", "host", "port"}
+            info = conninfo_to_dict(raw)
+            return {key: str(value) for key, value in info.items() if key not in named}
+
+        # Whatever is wrong with it, `database` has said.
+        return parse(os.environ.get(name, "")) if not self._is_faulty(name) else {}
+
     def check(self) -> None:
         if self.faults:
             raise ImproperlyConfigured(
                 "Countersign cannot start with this environment:\n  - " + "\n  - ".join(self.faults)
             )
 
+    def _is_faulty(self, name: str) -> bool:
+        return any(fault.startswith((f"{name}:", f"{name} ")) for fault in self.faults)
+
     def _read(self, name: str, default: str | None, parse: Callable[[str], T]) -> T:
         raw = os.environ.get(name, default)
-        if raw is None:
+        # A line of `.env` that nobody filled in is no value either.
+        if raw is None or (default is None and not raw.strip()):
             self.faults.append(f"{name} is not set")
             return _placeholder(parse)
         try:

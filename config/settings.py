@@ -32,11 +32,13 @@ DATABASES = {"default": env.database("DATABASE_URL")}
 _DB_OPTIONS: dict[str, object] = {
     "pool": {"min_size": 1, "max_size": env.integer("COUNTERSIGN_DB_POOL", 20, minimum=1)},
 }
+    **env.database_options("DATABASE_URL"),
 # No transaction of ours waits for anything but the database. One that idles belongs to a process
 # that stands still, and would make others wait for the rows it holds.
 DB_IDLE_SECONDS = env.integer("COUNTERSIGN_DB_IDLE_SECONDS", 15)
 if DB_IDLE_SECONDS:
-    _DB_OPTIONS["options"] = f"-c idle_in_transaction_session_timeout={DB_IDLE_SECONDS}s"
+    _idle = f"-c idle_in_transaction_session_timeout={DB_IDLE_SECONDS}s"
+    _DB_OPTIONS["options"] = f"{_DB_OPTIONS.get('options', '')} {_idle}".strip()
 DATABASES["default"]["OPTIONS"] = _DB_OPTIONS
 REDIS_URL = env.text("REDIS_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
+from config.env import Environment
 from script.lib import environment, keys
 from script.lib.bootstrap import ROOT, SetupError
 from script.lib.ports import Ports
@@ -116,3 +118,34 @@ def test_a_line_of_the_file_that_makes_no_sense_is_named(tmp_path):
 
     with pytest.raises(SetupError, match="line 2 is not NAME=value: nonsense"):
         environment.of_person(tmp_path)
+
+
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_what_is_needed_and_that_nobody_filled_in_is_missed(monkeypatch, value):
+    monkeypatch.delenv("COUNTERSIGN_SEAL_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("COUNTERSIGN_SEAL_KEY", value)
+    env = Environment()
+
+    env.text("COUNTERSIGN_SEAL_KEY")
+
+    with pytest.raises(ImproperlyConfigured, match="COUNTERSIGN_SEAL_KEY is not set"):
+        env.check()
+
+
+def test_what_a_database_address_says_of_tls_is_kept(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@h:6432/db?sslmode=verify-full")
+    env = Environment()
+
+    assert env.database("DATABASE_URL")["HOST"] == "h"
+    assert env.database_options("DATABASE_URL") == {"sslmode": "verify-full"}
+    env.check()
+
+
+def test_an_odd_database_address_is_told_once(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "nonsense")
+    env = Environment()
+    env.database("DATABASE_URL")
+
+    assert env.database_options("DATABASE_URL") == {}
+    assert len(env.faults) == 1
