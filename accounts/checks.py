@@ -1,15 +1,13 @@
 """What `manage.py check` finds wrong about people and secrets."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from cryptography.fernet import Fernet
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, register
 
 CONSOLE_BACKEND = "accounts.backends.ConsoleBackend"
 PLAIN_BACKEND = "django.contrib.auth.backends.ModelBackend"
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 @register()
@@ -37,19 +35,6 @@ def check_encryption_keys(**_: Any) -> list[CheckMessage]:
             id="accounts.E002",
         )
         for n in bad
-    ]
-
-
-@register()
-def check_demo_is_local(**_: Any) -> list[CheckMessage]:
-    """The demo's passwords are public, so its address should not be."""
-    if not settings.DEMO or urlsplit(settings.PUBLIC_URL).hostname in _LOOPBACK:
-        return []
-    return [
-        Warning(
-            "COUNTERSIGN_DEMO is on at a public address: everybody knows the demo's passwords.",
-            id="accounts.W001",
-        )
     ]
 
 

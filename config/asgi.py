@@ -6,8 +6,11 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
 from django.urls import path, re_path
 
+from config.checks import refuse_unsafe
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+refuse_unsafe()
 http = get_asgi_application()
 
 # Only once Django is set up can an application with models be imported.

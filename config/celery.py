@@ -3,7 +3,11 @@
 import os
 
 from celery import Celery
+from celery.signals import beat_init, celeryd_init
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from config.checks import refuse_unsafe
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -24,3 +28,13 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks(related_name="jobs")
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]
+@beat_init.connect  # type: ignore[untyped-decorator]
+def refuse_to_start(**_: object) -> None:
+    """End a worker or beat whose settings are unsafe. Celery would only log any other exception."""
+    try:
+        refuse_unsafe()
+    except ImproperlyConfigured as exc:
+        raise SystemExit(str(exc)) from exc

@@ -17,6 +17,8 @@ DEBUG = env.flag("COUNTERSIGN_DEBUG", default=False)
 DEMO = env.flag("COUNTERSIGN_DEMO", default=False)
 PUBLIC_URL = env.url("COUNTERSIGN_PUBLIC_URL", "http://127.0.0.1:8000")
 ALLOWED_HOSTS = env.words("COUNTERSIGN_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+# Where `script/server` keeps its data; here only to know the keys of a demo again (config/safety.py).
+DATA = env.text("COUNTERSIGN_DATA", ".data")
 # Fernet keys, newest first: secrets at rest are written with the first and read with any.
 ENCRYPTION_KEYS = env.words("COUNTERSIGN_ENCRYPTION_KEYS")
 if not ENCRYPTION_KEYS:
@@ -188,6 +190,14 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = 8 * 3600
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 CSRF_FAILURE_VIEW = "config.guards.cross_site"
+# The proxy ends TLS and says so; behind anything else than https nobody is believed.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _HTTPS else None
+SECURE_SSL_REDIRECT = _HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # read from inside, past the proxy
+HSTS_SECONDS = env.integer("COUNTERSIGN_HSTS_SECONDS", 31536000)
+SECURE_HSTS_SECONDS = HSTS_SECONDS if _HTTPS else 0
+# Other hosts of the same domain are not ours to bind.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

@@ -54,7 +54,6 @@ def test_somebody_who_left_cannot_sign_in():
 def test_the_settings_of_this_deployment_pass_the_checks():
     assert checks.check_backends() == []
     assert checks.check_encryption_keys() == []
-    assert checks.check_demo_is_local() == []
 
 
 @pytest.mark.parametrize(
@@ -79,12 +78,3 @@ def test_an_unusable_encryption_key_is_named_by_its_place_and_not_shown(settings
     assert [error.id for error in errors] == ["accounts.E002"]
     assert "Key 2 " in str(errors[0].msg)
     assert "not-a-key" not in str(errors[0].msg)
-
-
-def test_a_demo_at_a_public_address_is_warned_about(settings):
-    settings.DEMO = True
-    settings.PUBLIC_URL = "https://support.example.com"
-
-    assert [warning.id for warning in checks.check_demo_is_local()] == ["accounts.W001"]
-    settings.DEMO = False
-    assert checks.check_demo_is_local() == []

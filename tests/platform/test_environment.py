@@ -25,7 +25,7 @@ def test_every_setting_is_in_the_example_and_the_example_names_no_other():
     )
 
     assert read
-    assert example - read == {"PORT", "COUNTERSIGN_DATA"}
+    assert example - read == {"PORT"}
     assert read - example == set()
 
 
