@@ -32,9 +32,9 @@ SEAL_HEAD_FILE = env.text("COUNTERSIGN_SEAL_HEAD_FILE", "")
 # --- Stores -----------------------------------------------------------------------------------
 DATABASES = {"default": env.database("DATABASE_URL")}
 _DB_OPTIONS: dict[str, object] = {
+    **env.database_options("DATABASE_URL"),
     "pool": {"min_size": 1, "max_size": env.integer("COUNTERSIGN_DB_POOL", 20, minimum=1)},
 }
-    **env.database_options("DATABASE_URL"),
 # No transaction of ours waits for anything but the database. One that idles belongs to a process
 # that stands still, and would make others wait for the rows it holds.
 DB_IDLE_SECONDS = env.integer("COUNTERSIGN_DB_IDLE_SECONDS", 15)
