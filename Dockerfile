@@ -27,4 +27,4 @@ COPY static static
 
 USER countersign
 EXPOSE 8000
-CMD ["daphne", "-b", "0.0.0.0", "-p", "8000", "config.asgi:application"]
+CMD ["python", "-m", "config.web", "-b", "0.0.0.0", "-p", "8000"]

@@ -84,6 +84,8 @@ CELERY_BROKER_URL = REDIS_URL
 API_READS_PER_MINUTE = env.integer("COUNTERSIGN_API_READS_PER_MINUTE", 600, minimum=1)
 API_WRITES_PER_MINUTE = env.integer("COUNTERSIGN_API_WRITES_PER_MINUTE", 120, minimum=1)
 API_STREAMS_PER_PRINCIPAL = env.integer("COUNTERSIGN_API_STREAMS_PER_PRINCIPAL", 8, minimum=1)
+# Seconds in which all of a request has to have arrived.
+REQUEST_SECONDS = env.integer("COUNTERSIGN_REQUEST_SECONDS", 10, minimum=1)
 # With a token, /metrics needs it; without one, /metrics answers this machine only.
 METRICS_TOKEN = env.text("COUNTERSIGN_METRICS_TOKEN", "")
 # Seconds that a ready task may wait before /healthz/ready says no; 0: it only tells.

@@ -72,7 +72,10 @@ def test_the_defaults_of_the_operations_page_are_those_of_the_deployment():
     for name, value, _ in table("### Response targets"):
         setting = name.strip("`").removeprefix("COUNTERSIGN_")
         assert str(getattr(settings, setting)) == value.removesuffix(" s"), name
-    for name in ("API_READS_PER_MINUTE", "API_WRITES_PER_MINUTE", "API_STREAMS_PER_PRINCIPAL"):
+    for name in (
+        *("API_READS_PER_MINUTE", "API_WRITES_PER_MINUTE", "API_STREAMS_PER_PRINCIPAL"),
+        "REQUEST_SECONDS",
+    ):
         assert f"`COUNTERSIGN_{name}` ({getattr(settings, name)})" in OPERATIONS
     assert f"{allowance.EXCHANGES_PER_MINUTE} exchanges a minute" in OPERATIONS
     assert f"`Retry-After: {tickets.BUSY_SECONDS}`" in OPERATIONS

@@ -43,6 +43,7 @@ WRONG_ROLE = ProblemType("wrong-role", 403, "This question is not yours to answe
 DELEGATION_REVOKED = ProblemType("delegation-revoked", 403, "The shop does not let us act for you.")
 NOT_FOUND = ProblemType("not-found", 404, "There is nothing here.")
 METHOD_NOT_ALLOWED = ProblemType("method-not-allowed", 405, "This cannot be done here.")
+TOO_SLOW = ProblemType("request-too-slow", 408, "The request did not arrive in time.")
 IN_FLIGHT = ProblemType("in-flight", 409, "The same request is still being worked on.")
 SUPERSEDED = ProblemType("superseded", 409, "What you answered is no longer what would be done.")
 DECIDED_OTHERWISE = ProblemType("decided-otherwise", 409, "Somebody has decided otherwise.")

@@ -27,8 +27,7 @@ class Local:
     def web(self) -> Program:
         access = str(self.folder / "logs" / "access.log")
         program = self._module(
-            *("web", "daphne", "-b", HOST, "-p", str(self.ports.web), "--access-log", access),
-            "config.asgi:application",
+            *("web", "config.web", "-b", HOST, "-p", str(self.ports.web), "--access-log", access),
         )
         return _without_warning(program, "No directory at")  # static files come from their sources
 
