@@ -23,6 +23,7 @@ from accounts.models import (
     Customer,
     Delegation,
     Shop,
+    ShopChange,
     SigningKey,
     User,
     WebhookSecret,
@@ -128,7 +129,10 @@ class UserAdmin(BaseUserAdmin):
 
 @admin.register(Shop)
 class ShopAdmin(Undeletable):
-    """A shop's settings. Those that decide about money come with the history of their changes."""
+    """A shop's settings, and the history of their changes.
+
+    What takes two people to loosen is only shown: it is changed in the console's settings.
+    """
 
     list_display = ("name", "slug", "currency", "staff_limit", "policy_version")
     readonly_fields = (
@@ -141,6 +145,7 @@ class ShopAdmin(Undeletable):
         "provider",
         "created_at",
         "money_history",
+        *(name for name in Shop.LOOSENED_BY_TWO if name != "currency"),
     )
     exclude = ("oauth_client_secret_encrypted",)
 
@@ -167,6 +172,20 @@ class ShopAdmin(Undeletable):
         if not lines:
             return "No change yet."
         return format_html("<ul>{}</ul>", format_html_join("", "<li>{}, {}: {}</li>", lines))
+
+
+@admin.register(ShopChange)
+class ShopChangeAdmin(ReadOnly):
+    list_display = (
+        "shop",
+        "setting",
+        "old_value",
+        "new_value",
+        "status",
+        "proposed_by",
+        "ended_by",
+    )
+    list_filter = ("status", "shop")
 
 
 @admin.register(SigningKey)

@@ -1,5 +1,6 @@
 """Who is asking: shops, their customers and staff, the keys and delegations that prove it."""
 
+from accounts.models.changes import ChangeStatus, ShopChange
 from accounts.models.customers import Customer, CustomerStatus, Delegation
 from accounts.models.keys import KeyAlgorithm, SigningKey, WebhookSecret, WidgetKey
 from accounts.models.people import CONSOLE_ROLES, ConsoleUserManager, Role, User
@@ -7,6 +8,7 @@ from accounts.models.shops import Shop, default_countries, validate_time_zone
 
 __all__ = [
     "CONSOLE_ROLES",
+    "ChangeStatus",
     "ConsoleUserManager",
     "Customer",
     "CustomerStatus",
@@ -14,6 +16,7 @@ __all__ = [
     "KeyAlgorithm",
     "Role",
     "Shop",
+    "ShopChange",
     "SigningKey",
     "User",
     "WebhookSecret",

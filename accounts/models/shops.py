@@ -101,6 +101,27 @@ class Shop(models.Model):
     tasks_per_minute_per_customer = models.PositiveIntegerField(default=20)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    # More of it may cost more money. Raising one takes two people, and so does no longer counting
+    # cancellations, serving one more country, and another currency (see migration 0008).
+    RAISED_BY_TWO: ClassVar[tuple[str, ...]] = (
+        "staff_limit",
+        "refund_window_days",
+        "customer_approval_seconds",
+        "staff_approval_seconds",
+        "max_tokens",
+        "max_cost",
+        "customer_day_max_tokens",
+        "customer_day_max_cost",
+        "shop_day_max_tokens",
+        "shop_day_max_cost",
+    )
+    LOOSENED_BY_TWO: ClassVar[tuple[str, ...]] = (
+        *RAISED_BY_TWO,
+        "staff_also_for_cancel",
+        "countries_served",
+        "currency",
+    )
+
     # A change of one of these is a change of policy (see migration 0002).
     MONEY_SETTINGS: ClassVar[tuple[str, ...]] = (
         "currency",

@@ -15,6 +15,7 @@ from tests.factories import make_customer
 PAGES = (
     "accounts_user",
     "accounts_shop",
+    "accounts_shopchange",
     "accounts_signingkey",
     "accounts_widgetkey",
     "accounts_customer",
@@ -67,17 +68,31 @@ def test_a_shops_page_shows_no_secret_and_a_keys_page_neither(root, shop):
         assert "secret" not in text_of(page).lower()
 
 
-def test_a_new_limit_is_recorded_with_the_old_one_and_shown_in_the_history(root, shop):
+def test_a_changed_setting_is_recorded_with_the_old_value_and_shown_in_the_history(root, shop):
     address = reverse("admin:accounts_shop_change", args=[shop.pk])
 
-    answer = root.post(address, form_of(root, address) | {"staff_limit": "25000"})
+    answer = root.post(address, form_of(root, address) | {"max_steps": "30"})
 
     assert answer.status_code == 302, answer.context["errors"]
     (event,) = Event.objects.filter(action="shop.changed")
     assert (event.actor, event.shop_id) == ("admin:root", shop.pk)
-    assert event.data == {"changes": {"staff_limit": [10000, 25000]}}
-    assert "staff_limit from 10000 to 25000" in text_of(root.get(address))
-    assert Shop.objects.get(pk=shop.pk).policy_version == 2
+    assert event.data == {"changes": {"max_steps": [24, 30]}}
+    assert "max_steps from 24 to 30" in text_of(root.get(address))
+
+
+def test_what_takes_two_people_is_shown_here_and_not_changed(root, shop):
+    address = reverse("admin:accounts_shop_change", args=[shop.pk])
+    before = Shop.objects.filter(pk=shop.pk).values(*Shop.LOOSENED_BY_TWO).get()
+    looser = {
+        name: "1" if isinstance(value, bool) else "US,CA" if isinstance(value, list) else "99000"
+        for name, value in before.items()
+    }
+
+    answer = root.post(address, form_of(root, address) | looser)
+
+    assert answer.status_code == 302, answer.context["errors"]
+    assert Shop.objects.filter(pk=shop.pk).values(*Shop.LOOSENED_BY_TWO).get() == before
+    assert "Staff limit" in text_of(root.get(address))
 
 
 def test_a_right_that_is_given_is_recorded(root, shop):

@@ -19,6 +19,7 @@ from approvals import services as approvals
 from approvals.services import ExpiredError, SupersededError
 from tests.crash.waiting import agree, assert_true, effects, go_on, states, waiting
 from tests.crash.world import Case, World
+from tests.two_people import loosen
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,10 +39,8 @@ def rules(world: World) -> Iterator[Rules]:
         shop.save(update_fields=list(fields))
 
     yield change
-    change(
-        **{name: before[name] for name in ("staff_limit", "refund_window_days")},
-        customer_approval_seconds=before["customer_approval_seconds"],
-    )
+    names = ("staff_limit", "refund_window_days", "customer_approval_seconds")
+    loosen(world.row, **{name: before[name] for name in names})
 
 
 # --- The order ----------------------------------------------------------------------------------

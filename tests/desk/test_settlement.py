@@ -15,6 +15,7 @@ from tests.desk.telling import Teller, about_refund, everything
 from tests.desk.world import approver, lost, of, stuck, told
 from tests.factories import make_approver, make_shop, make_user
 from tests.tools.desk import find_out, writes
+from tests.two_people import loosen
 from tools import settlement
 from tools.clients.shop import ShopClient
 from tools.models import Settlement, State
@@ -141,7 +142,7 @@ def test_nobody_is_two_people(buyer):
 
 def test_what_staff_had_to_countersign_takes_two_whatever_the_limit_is_now(buyer):
     operation = stuck(buyer, price=OVER)
-    Shop.objects.update(staff_limit=10**6)
+    loosen(operation.shop, staff_limit=10**6)
 
     assert propose(operation, approver(operation)).needs_second
 

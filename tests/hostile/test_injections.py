@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from accounts.models import Shop
 from agents import telling
 from tests.agents.desk import reply
 from tests.crash import oracle
@@ -18,6 +17,7 @@ from tests.crash.evidence import gather
 from tests.crash.world import World
 from tests.hostile.injections import INJECTIONS, Injection
 from tests.hostile.scene import CARRIERS, SECRETS, Carried, Scene, open_scene
+from tests.two_people import loosen
 from tools.models import Operation
 from tools.text import clean
 
@@ -30,7 +30,7 @@ GROUPS = [INJECTIONS[at : at + SIZE] for at in range(0, len(INJECTIONS), SIZE)]
 @pytest.fixture(autouse=True)
 def _patience(world: World) -> None:
     """Room for a model to try everything: the caps are not what is shown here."""
-    Shop.objects.filter(pk=world.row.pk).update(max_steps=60, max_tokens=5_000_000)
+    loosen(world.row, max_steps=60, max_tokens=5_000_000)
 
 
 def wants_nothing(_: Operation) -> bool:

@@ -15,6 +15,7 @@ from approvals.services import is_still_granted
 from audit.models import Event
 from tests.factories import ADDRESS, make_approved_operation
 from tests.tools.desk import approved, lease, look, send, trail, writes
+from tests.two_people import loosen
 from tools import sending
 from tools.clients.errors import UnavailableError
 from tools.clients.shop import ShopClient
@@ -369,8 +370,7 @@ def test_a_limit_lowered_meanwhile_asks_staff_after_all(buyer, shop_row):
 
 def test_a_limit_raised_meanwhile_changes_nothing(buyer, shop_row):
     operation = approved(buyer, buyer.order(40_000))
-    shop_row.staff_limit = 50_000
-    shop_row.save()
+    loosen(shop_row, staff_limit=50_000)
 
     assert send(operation).state == State.SUCCEEDED
 
