@@ -14,6 +14,7 @@ from config.celery import app
 from script.lib.checks import CHROMIUM
 from tests.audit_flush import django_db_setup
 from tests.live import Product, running_product
+from tests.shared_shop import SharedShop
 
 __all__ = ["django_db_setup"]
 
@@ -78,6 +79,14 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """The whole product, started once for the live and browser tests of this process."""
     with running_product(tmp_path_factory.mktemp("product") / "data") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def shared_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedShop]:
+    """One pretend shop after another, each as good as new when it is lent."""
+    shop = SharedShop(tmp_path_factory.mktemp("shops"))
+    yield shop
+    shop.close()
 
 
 @pytest.fixture(scope="session")

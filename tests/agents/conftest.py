@@ -14,13 +14,6 @@ def model_process() -> Iterator[ModelServer]:
         yield model
 
 
-@pytest.fixture(scope="session")
-def shared_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedShop]:
-    shop = SharedShop(tmp_path_factory.mktemp("shops"))
-    yield shop
-    shop.close()
-
-
 @pytest.fixture
 def desk(db, shared_shop: SharedShop, model_process: ModelServer, settings) -> Iterator[Desk]:
     """A seeded demo with a shop of its own, and the pretend model without faults or scripts."""
