@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 from jwt.exceptions import InvalidSubjectError
 
+from accounts.keeping import is_leaving
 from accounts.keys import decrypt
 from accounts.models import Customer, CustomerStatus, KeyAlgorithm, Shop, SigningKey
 from accounts.validators import is_key_id, is_locale, is_plain_id
@@ -181,9 +182,11 @@ def _welcome(shop: Shop, claims: dict[str, Any]) -> Identity:
 
 
 def refuse_unwelcome(customer: Customer, issued_at: datetime) -> None:
-    """Raises IdentityError when the customer is blocked, or signed out since `issued_at`."""
+    """Raises IdentityError when the customer is blocked, being erased, or signed out since `issued_at`."""
     if customer.status == CustomerStatus.BLOCKED:
         raise IdentityError("blocked")
+    if is_leaving(customer.pk):
+        raise IdentityError("erasing")
     # Tokens tell whole seconds: one issued in the second of the revocation does not count.
     if customer.tokens_valid_after is not None and issued_at < customer.tokens_valid_after:
         raise IdentityError("signed_out")

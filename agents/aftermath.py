@@ -8,6 +8,7 @@ from agents import claims, events, store, telling
 from agents.models import Author, Speaker, Task, Ticket, TicketStatus
 from audit import services as audit
 from tools import money
+from tools.erasing import is_erased
 from tools.models import Operation
 
 CHECKED = "A colleague has checked this with the shop."
@@ -36,6 +37,8 @@ class Aftermath:
 
     def open_case(self, operation: Operation, *, now: datetime) -> None:
         """Staff speak in the ticket from now on, reopened if need be; the customer is told why."""
+        if is_erased(operation):
+            return  # the ticket is gone with its customer; the case itself stands at the desk
         ticket = (
             Ticket.objects.select_for_update(of=("self",))
             .select_related("customer")

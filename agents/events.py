@@ -17,9 +17,10 @@ from agents.models import ENDED, Message, Step, StepKind, StepStatus, Task
 from approvals.models import Approval
 from approvals.selectors import list_of_operation
 from tools import money
+from tools.erasing import content_of
 from tools.models import Operation, State
 from tools.registry import EFFECTS
-from tools.seal import describe, open_seal
+from tools.seal import describe
 from tools.trigger import Point, reach
 
 logger = logging.getLogger(__name__)
@@ -127,7 +128,7 @@ def operation_data(operation: Operation) -> dict[str, Any]:
 
 def action_data(approval: Approval, operation: Operation, step_n: int) -> dict[str, Any]:
     """The question as people see it, drawn from the sealed bytes."""
-    content = open_seal(operation.seal, operation.digest)
+    content = content_of(operation)
     card = describe(content, operation.customer.locale)
     return {
         "step": step_n,

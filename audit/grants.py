@@ -8,6 +8,7 @@ from psycopg import sql
 
 _APP = (
     "GRANT SELECT, INSERT ON audit_event, audit_personal_text TO {role}",
+    "GRANT UPDATE (ciphertext) ON audit_personal_text TO {role}",
     "GRANT USAGE ON SEQUENCE audit_event_id_seq TO {role}",
     "GRANT SELECT, INSERT, UPDATE (wrapped_key, destroyed_at) ON audit_customer_key TO {role}",
     "GRANT SELECT, INSERT ON audit_unsealed TO {role}",

@@ -59,7 +59,7 @@ def store(sealed: Iterable[tuple[int, Sealed]]) -> None:
 
 
 def read(event: Event) -> str | None:
-    """The event's text; None when it has none or the key is destroyed. Raises PersonalTextError."""
+    """The event's text; None when it has none or it is erased. Raises PersonalTextError."""
     row = PersonalText.objects.select_related("key").filter(event_id=event.pk).first()
     if row is None:
         if event.personal_digest is not None:
@@ -69,8 +69,8 @@ def read(event: Event) -> str | None:
 
 
 def open_text(row: PersonalText, expected: bytes | memoryview | None) -> str | None:
-    """Decrypt and check against the commitment; None when the key is destroyed. Raises PersonalTextError."""
-    if row.key.destroyed_at is not None:
+    """Decrypt and check against the commitment; None when it is erased. Raises PersonalTextError."""
+    if row.key.destroyed_at is not None or not row.ciphertext:
         return None
     try:
         plain = _unwrap(row.key).decrypt(bytes(row.ciphertext))

@@ -25,6 +25,7 @@ from audit.models import (
     SUBJECT_PATTERN,
     CustomerKey,
     Event,
+    PersonalText,
 )
 
 _SHAPES = {
@@ -171,6 +172,35 @@ def erase_customer(*, shop_id: int, customer: str, actor: str, at: datetime) -> 
             data={"keys": key_ids},
         )
     return len(key_ids)
+
+
+def erase_texts(
+    *, shop_id: int, ticket_ids: Sequence[int], customer: str, actor: str, at: datetime
+) -> int:
+    """Empty the personal texts of these tickets' events; the customer's others stay readable.
+
+    Records it for each ticket first, since the database empties only what the trail says is erased.
+    The chain still verifies. In the caller's transaction; returns how many texts were emptied.
+    """
+    record_many(
+        [
+            Entry(
+                actor=actor,
+                action="texts.erased",
+                subject=f"ticket:{ticket_id}",
+                at=at,
+                shop_id=shop_id,
+                ticket_id=ticket_id,
+                customer=customer,
+            )
+            for ticket_id in ticket_ids
+        ]
+    )
+    mine = Event.objects.filter(
+        shop_id=shop_id, ticket_id__in=ticket_ids, personal_digest__isnull=False
+    ).order_by()
+    texts = PersonalText.objects.filter(event_id__in=mine.values("pk"))
+    return texts.exclude(ciphertext=b"").update(ciphertext=b"")
 
 
 def _check(entry: Entry, index: int) -> None:

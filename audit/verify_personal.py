@@ -51,12 +51,31 @@ class PersonalChecker:
             return (
                 None if self._has_erasure(key) else "its personal text was erased without a record"
             )
+        if not row.ciphertext:
+            self.erased += 1
+            return (
+                None
+                if self._has_text_erasure(event)
+                else "its personal text was emptied without a record"
+            )
         row.key = key
         try:
             open_text(row, event.personal_digest)
         except PersonalTextError as exc:
             return str(exc)
         return None
+
+    def _has_text_erasure(self, event: Event) -> bool:
+        """Whether the trail says, after this event, that the texts of its ticket were erased."""
+        return (
+            event.ticket_id is not None
+            and Event.objects.filter(
+                action="texts.erased",
+                shop_id=event.shop_id,
+                ticket_id=event.ticket_id,
+                pk__gt=event.pk,
+            ).exists()
+        )
 
     def _has_erasure(self, key: CustomerKey) -> bool:
         """Whether the trail says that this key was destroyed. Remembered for the latest keys only."""

@@ -18,6 +18,7 @@ from accounts.models import Shop
 from audit import services as audit
 from tools import operations, reversals
 from tools.clients.shapes import Currency, Id, Money, OrderId, Shape, ShortText, Word
+from tools.erasing import is_erased
 from tools.models import OPEN, Kind, Observation, Operation, ShopEvent, State
 from tools.proof import WEBHOOK, Effect
 from tools.signals import evidence_came
@@ -190,7 +191,10 @@ def _find(shop: Shop, told: Told) -> int | None:
 
 
 def _observe(shop: Shop, operation: Operation, told: Told, now: datetime) -> None:
-    Observation.objects.create(operation=operation, source=WEBHOOK, body=told.as_body(), at=now)
+    body = told.as_body()
+    if is_erased(operation):
+        body.pop("reason", None)  # a text of the shop's, where no words are kept any more
+    Observation.objects.create(operation=operation, source=WEBHOOK, body=body, at=now)
     operations.record(
         operation,
         "observed",

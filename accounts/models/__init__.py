@@ -2,17 +2,23 @@
 
 from accounts.models.changes import ChangeStatus, ShopChange
 from accounts.models.customers import Customer, CustomerStatus, Delegation
+from accounts.models.keeping import ERASED, ErasedTicket, Erasure, ErasureCause, Hold
 from accounts.models.keys import KeyAlgorithm, SigningKey, WebhookSecret, WidgetKey
 from accounts.models.people import CONSOLE_ROLES, ConsoleUserManager, Role, User
 from accounts.models.shops import Shop, default_countries, validate_time_zone
 
 __all__ = [
     "CONSOLE_ROLES",
+    "ERASED",
     "ChangeStatus",
     "ConsoleUserManager",
     "Customer",
     "CustomerStatus",
     "Delegation",
+    "ErasedTicket",
+    "Erasure",
+    "ErasureCause",
+    "Hold",
     "KeyAlgorithm",
     "Role",
     "Shop",

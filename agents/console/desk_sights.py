@@ -9,8 +9,9 @@ from accounts.models import User
 from audit.models import Event
 from audit.selectors import EventFilter, filter_events
 from tools import settlement, unresolved
+from tools.erasing import content_of
 from tools.models import Operation, Reversal, Settlement, State
-from tools.seal import BrokenSealError, Card, describe, open_seal
+from tools.seal import BrokenSealError, Card, describe
 
 # Codes of ours, by their beginning, in words; what follows the beginning is added as it is.
 _WHY = {
@@ -140,7 +141,7 @@ def see(operation: Operation, *, case: Reversal | None = None) -> DeskSight:
     proposed = next((row for row in operation.settlements.all() if row.status == "open"), None)
     case = case or (operation.reversal if operation.came_back else None)
     try:
-        content = open_seal(operation.seal, operation.digest)
+        content = content_of(operation)
     except BrokenSealError:
         return DeskSight(operation, proposed=proposed, case=case)
     return DeskSight(operation, describe(content), content, proposed, case)

@@ -91,7 +91,7 @@ def submit(
     TicketClosedError, TooManyOpenTasksError, TooManyRequestsError or MessageReusedError; nothing is
     written then.
     """
-    _take_turns(customer_id)
+    take_turns(customer_id)
     customer = Customer.objects.select_related("shop").get(pk=customer_id)
     known = _submitted_before(customer, client_message_id, text)
     if known is not None:
@@ -184,7 +184,7 @@ def ask_for_person(*, customer_id: int, ticket_id: int | None, now: datetime) ->
     )
 
 
-def _take_turns(customer_id: int) -> None:
+def take_turns(customer_id: int) -> None:
     """One customer's submissions pass one at a time, so limits and ids are judged on settled rows.
 
     Not the customer's row: a worker locks that after its task, and here a task comes after.
