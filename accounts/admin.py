@@ -22,6 +22,8 @@ from accounts.console import user_of
 from accounts.models import (
     Customer,
     Delegation,
+    Endpoint,
+    Notice,
     Shop,
     ShopChange,
     SigningKey,
@@ -247,3 +249,22 @@ def _record(
         shop_id=shop_id,
         data=data,
     )
+
+
+@admin.register(Endpoint)
+class EndpointAdmin(ReadOnly):
+    """Where shops are told of events; `manage.py webhook_endpoint` adds and disables them."""
+
+    list_display = ("name", "shop", "url", "failures", "rests_until", "disabled_at")
+    list_filter = ("shop",)
+    exclude = ("secret_encrypted", "former_secret_encrypted")
+
+
+@admin.register(Notice)
+class NoticeAdmin(ReadOnly):
+    """What endpoints were told, and how it went."""
+
+    list_display = ("public_id", "endpoint", "type", "created_at", "attempts", "last_answer")
+    list_filter = ("type", "endpoint")
+    search_fields = ("public_id",)
+    date_hierarchy = "created_at"

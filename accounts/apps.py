@@ -9,4 +9,4 @@ class AccountsConfig(AppConfig):
 
     @override
     def ready(self) -> None:
-        from accounts import checks
+        from accounts import checks, receivers

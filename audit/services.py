@@ -27,6 +27,7 @@ from audit.models import (
     Event,
     PersonalText,
 )
+from audit.signals import recorded
 
 _SHAPES = {
     "action": (re.compile(ACTION_PATTERN), 100),
@@ -137,6 +138,7 @@ def record_many(entries: Sequence[Entry]) -> list[Event]:
     personal_text.store(
         [(event.pk, secret) for event, secret in zip(events, secrets, strict=True) if secret]
     )
+    recorded.send(sender=Event, events=events)
     return events
 
 

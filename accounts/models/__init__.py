@@ -4,6 +4,7 @@ from accounts.models.changes import ChangeStatus, ShopChange
 from accounts.models.customers import Customer, CustomerStatus, Delegation
 from accounts.models.keeping import ERASED, ErasedTicket, Erasure, ErasureCause, Hold
 from accounts.models.keys import KeyAlgorithm, SigningKey, WebhookSecret, WidgetKey
+from accounts.models.notices import Endpoint, Notice
 from accounts.models.people import CONSOLE_ROLES, ConsoleUserManager, Role, User
 from accounts.models.shops import Shop, default_countries, validate_time_zone
 
@@ -15,11 +16,13 @@ __all__ = [
     "Customer",
     "CustomerStatus",
     "Delegation",
+    "Endpoint",
     "ErasedTicket",
     "Erasure",
     "ErasureCause",
     "Hold",
     "KeyAlgorithm",
+    "Notice",
     "Role",
     "Shop",
     "ShopChange",
