@@ -19,6 +19,7 @@ ADVANCE = "agents.advance"
 SWEEP = "agents.sweep"
 EXPIRE = "approvals.expire"
 TELL_SHOPS = "accounts.revocations"
+ERASE = "agents.erasures"
 
 logger = logging.getLogger(__name__)
 

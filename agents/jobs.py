@@ -3,9 +3,11 @@
 from typing import Any
 
 from celery import shared_task
+from django.utils import timezone
 
 from accounts import services as accounts
 from agents import dispatch, services
+from agents.services import erasure
 from approvals import services as approvals
 
 
@@ -22,6 +24,11 @@ def sweep(**_: Any) -> None:
 @shared_task(name=dispatch.EXPIRE, ignore_result=True)
 def expire(**_: Any) -> None:
     approvals.expire_due()
+
+
+@shared_task(name=dispatch.ERASE, ignore_result=True)
+def erase(**_: Any) -> None:
+    erasure.finish_erasures(now=timezone.now())
 
 
 @shared_task(name=dispatch.TELL_SHOPS, ignore_result=True)

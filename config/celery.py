@@ -25,6 +25,7 @@ app.conf.update(
         "sweep": {"task": "agents.sweep", "schedule": float(settings.SWEEP_SECONDS)},
         "expire approvals": {"task": "approvals.expire", "schedule": 10.0},
         "tell shops of revocations": {"task": "accounts.revocations", "schedule": 30.0},
+        "finish erasures": {"task": "agents.erasures", "schedule": 60.0},
         "send notices": {"task": "accounts.notices", "schedule": 5.0},
     },
 )
