@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 from babel.numbers import get_currency_precision
 from django import forms
@@ -28,18 +29,10 @@ class DecisionForm(forms.Form):
         return bool(self.cleaned_data["decision"] == APPROVE)
 
 
-class InboxFilterForm(forms.Form):
-    """The filter in the address of the inbox. Amounts are written as people write them: 40.00."""
+class NarrowingForm(forms.Form):
+    """What narrows a list of cases, in its address. Amounts are written as people write them: 40.00."""
 
     q = forms.CharField(max_length=120, required=False, label="Customer, order or ticket")
-    status = forms.ChoiceField(
-        choices=[
-            ("", "Waiting"),
-            (inbox.SNOOZED, "Put off"),
-            (inbox.ANSWERED, "Answered or over"),
-        ],
-        required=False,
-    )
     kind = forms.ChoiceField(choices=ANY + Kind.choices, required=False, label="Action")
     least = forms.DecimalField(
         min_value=Decimal(0), max_digits=12, decimal_places=3, required=False, label="Amount from"
@@ -52,26 +45,46 @@ class InboxFilterForm(forms.Form):
         required=False,
         coerce=int,
         empty_value=None,
-        label="Asked longer ago than",
+        label="Waiting longer than",
     )
     person = forms.RegexField(
         rf"^({inbox.MINE}|{inbox.NOBODY}|[0-9]{{1,18}})$", required=False, label="Whose"
     )
     flagged = forms.BooleanField(required=False, label="Only flagged")
 
-    def filter_for(self, currency: str) -> inbox.InboxFilter:
-        """What is asked for, with amounts in this currency. Only after is_valid()."""
+    def narrowed(self, currency: str) -> dict[str, Any]:
+        """What is asked for, with amounts in minor units of this currency. Only after is_valid()."""
         given = self.cleaned_data
-        return inbox.InboxFilter(
-            status=given["status"],
-            kind=given["kind"],
-            least=_minor(given["least"], currency),
-            most=_minor(given["most"], currency),
-            older=given["older"],
-            person=given["person"],
-            text=given["q"],
-            only_flagged=given["flagged"],
-        )
+        return {
+            "kind": given["kind"],
+            "least": _minor(given["least"], currency),
+            "most": _minor(given["most"], currency),
+            "older": given["older"],
+            "person": given["person"],
+            "text": given["q"],
+            "only_flagged": given["flagged"],
+        }
+
+    @property
+    def narrows_more(self) -> bool:
+        """Is one of the rarer fields filled in? Then they are shown."""
+        return any(self[name].value() for name in ("least", "most", "older", "flagged"))
+
+
+class InboxFilterForm(NarrowingForm):
+    """The filter in the address of the inbox."""
+
+    status = forms.ChoiceField(
+        choices=[
+            ("", "Waiting"),
+            (inbox.SNOOZED, "Put off"),
+            (inbox.ANSWERED, "Answered or over"),
+        ],
+        required=False,
+    )
+
+    def filter_for(self, currency: str) -> inbox.InboxFilter:
+        return inbox.InboxFilter(status=self.cleaned_data["status"], **self.narrowed(currency))
 
 
 def _minor(value: Decimal | None, currency: str) -> int | None:
@@ -95,11 +108,11 @@ class HandlingForm(forms.Form):
     )
     to = forms.RegexField(r"^[0-9]{1,18}$", required=False)
     minutes = forms.TypedChoiceField(
-        choices=SNOOZES, required=False, coerce=int, empty_value=int(SNOOZES[1][0])
+        choices=SNOOZES, required=False, coerce=int, empty_value=None
     )
     reason = forms.CharField(max_length=500, required=False)
     decision_id = forms.RegexField(r"^[0-9a-f-]{36}$", required=False)
 
     @property
     def length(self) -> timedelta:
-        return timedelta(minutes=self.cleaned_data["minutes"])
+        return timedelta(minutes=self.cleaned_data["minutes"] or 60)

@@ -151,13 +151,11 @@ def _by_status(questions: QuerySet[Approval], status: str, now: datetime) -> Que
 
 
 def _whose(person: str, user: User) -> Q:
-    match person:
-        case "mine":
-            return Q(handling__assigned_to=user)
-        case "nobody":
-            return Q(handling__isnull=True) | Q(handling__assigned_to__isnull=True)
-        case _:
-            return Q(handling__assigned_to_id=int(person))
+    if person == MINE:
+        return Q(handling__assigned_to=user)
+    if person == NOBODY:
+        return Q(handling__isnull=True) | Q(handling__assigned_to__isnull=True)
+    return Q(handling__assigned_to_id=int(person))
 
 
 def _about(text: str) -> Q:

@@ -18,6 +18,7 @@ from approvals.models import Approval
 from tools.operations import OperationStateError
 
 QUEUE_LIMIT = 100
+# Whoever sees every shop writes amounts in this one.
 CURRENCY_WITHOUT_SHOP = "USD"
 
 
@@ -27,7 +28,7 @@ def queue(request: HttpRequest) -> HttpResponse:
     form = InboxFilterForm(request.GET)
     if not form.is_valid():
         return render(request, "console/approvals/queue.html", _unreadable(form), status=400)
-    wanted = form.filter_for(user.shop.currency if user.shop else CURRENCY_WITHOUT_SHOP)
+    wanted = form.filter_for(currency_of(user))
     sights, count = shown.list_inbox(user, wanted, limit=QUEUE_LIMIT, now=now)
     told: dict[str, Any] = {
         "sights": sights,
@@ -53,6 +54,11 @@ def queue(request: HttpRequest) -> HttpResponse:
         "decision_id": str(uuid.uuid4()),
     }
     return render(request, "console/approvals/queue.html", context)
+
+
+def currency_of(user: User) -> str:
+    """The currency in which this person writes amounts."""
+    return user.shop.currency if user.shop else CURRENCY_WITHOUT_SHOP
 
 
 def _unreadable(form: InboxFilterForm) -> dict[str, Any]:

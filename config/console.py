@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from accounts.console import Right, has_right
 from accounts.models import User
+from agents.console import habits
 from approvals.inbox import count_waiting
 from tools.unresolved import count_for_people
 
@@ -61,9 +62,15 @@ def frame(request: HttpRequest) -> dict[str, Any]:
             "menu": _menu_for(request, user),
             "at_desk": lambda: count_for_people(shop_id=user.shop_id),
             "rights": [right.value for right in Right if has_right(user, right)],
+            "views": lambda: habits.views_of(user, _route_of(request), request.GET),
+            "has_keys": lambda: habits.has_keys(user),
             "zone": timezone.get_current_timezone_name(),
         }
     }
+
+
+def _route_of(request: HttpRequest) -> str:
+    return str(request.resolver_match.url_name) if request.resolver_match else ""
 
 
 def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
@@ -75,6 +82,7 @@ def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
             ("Desk", "console:desk", Right.READ, at_desk, "nav-desk"),
             ("Tickets", "console:tickets", Right.READ, None, ""),
             ("Audit", "console:audit", Right.READ, None, ""),
+            ("Answers", "console:canned", Right.TEXTS, None, ""),
             ("Switches", "console:switches", Right.SWITCH, None, ""),
         ]
         items = [

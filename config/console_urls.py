@@ -8,7 +8,8 @@ from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
 from accounts.console import Right
-from agents.console import desk, tasks, tickets
+from agents.console import canned_views as canned
+from agents.console import desk, habits, tasks, tickets
 from agents.console.conversation import conversation_of
 from approvals import inbox_views as inbox
 from approvals import views as approvals
@@ -63,6 +64,21 @@ urlpatterns = [
         name="give-back",
     ),
     action("tickets/<bigint:ticket_id>/reply/", tickets.reply, needs=Right.WORK, name="reply"),
+    action("tickets/<bigint:ticket_id>/note/", tickets.note, needs=Right.WORK, name="note"),
+    page("answers/", canned.overview, needs=Right.READ, name="canned"),
+    action("answers/save/", canned.save, needs=Right.TEXTS, name="save-canned"),
+    action(
+        "answers/<bigint:reply_id>/remove/",
+        canned.remove,
+        needs=Right.TEXTS,
+        name="remove-canned",
+    ),
+    action("views/save/", habits.save_view, needs=Right.READ, name="save-view"),
+    action(
+        "views/<bigint:view_id>/forget/", habits.forget_view, needs=Right.READ, name="forget-view"
+    ),
+    page("keys/", habits.keys, needs=Right.READ, name="keys"),
+    action("keys/switch/", habits.switch_keys, needs=Right.READ, name="switch-keys"),
     page("tasks/<bigint:task_id>/", tasks.task, needs=Right.READ, name="task"),
     page("tasks/<bigint:task_id>/log.json", tasks.log, needs=Right.READ, name="task-log"),
     page("tasks/<bigint:task_id>/steps/<bigint:n>/", tasks.step, needs=Right.READ, name="step"),

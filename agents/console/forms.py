@@ -2,23 +2,45 @@
 
 from django import forms
 
+from agents.casework import MAX_CANNED, MAX_NOTE
+from agents.console.selectors import TicketFilter
 from agents.models import Speaker, TicketStatus
 from agents.services import MAX_MESSAGE
+from approvals.forms import ANY, NarrowingForm
 
-ANY = [("", "Any")]
 
-
-class TicketFilterForm(forms.Form):
+class TicketFilterForm(NarrowingForm):
     """The filter in the address of the ticket list."""
 
-    q = forms.CharField(max_length=120, required=False, label="Search")
     status = forms.ChoiceField(choices=ANY + TicketStatus.choices, required=False)
     speaker = forms.ChoiceField(
         choices=ANY + Speaker.choices, required=False, label="Spoken for by"
     )
+
+    def filter_for(self, currency: str) -> TicketFilter:
+        """What is asked for, with amounts in minor units of this currency. Only after is_valid()."""
+        given = self.cleaned_data
+        return TicketFilter(
+            status=given["status"], speaker=given["speaker"], **self.narrowed(currency)
+        )
 
 
 class ReplyForm(forms.Form):
     """What a member of staff says to the customer."""
 
     text = forms.CharField(max_length=MAX_MESSAGE)
+
+
+class NoteForm(forms.Form):
+    """What staff tell each other."""
+
+    text = forms.CharField(max_length=MAX_NOTE)
+
+
+class CannedForm(forms.Form):
+    """A ready-made answer. Without `reply` it is a new one."""
+
+    shop = forms.IntegerField(min_value=1, max_value=2**63 - 1, required=False)
+    reply = forms.IntegerField(min_value=1, max_value=2**63 - 1, required=False)
+    name = forms.CharField(max_length=80)
+    text = forms.CharField(max_length=MAX_CANNED)

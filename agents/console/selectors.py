@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from accounts.models import User
-from agents.models import LIVE, Step, StepKind, StepStatus, Task, Ticket
-from tools.models import Operation
+from accounts.models import CustomerStatus, Role, User
+from agents.casework import CannedReply, Note
+from agents.models import LIVE, Speaker, Step, StepKind, StepStatus, Task, Ticket, TicketStatus
+from approvals.inbox import MINE, NOBODY
+from tools.models import Operation, State
 from tools.text import normalise_order_id
 
 PAGE = 50
@@ -16,11 +18,21 @@ PAGE = 50
 
 @dataclass(frozen=True)
 class TicketFilter:
-    """Which tickets; an empty field asks for nothing. `text` is a customer, an order or a ticket."""
+    """Which tickets; an empty field asks for nothing. `text` is a customer, an order or a ticket.
+
+    Amounts are minor units of some change asked for in it, `older` is hours since it last changed.
+    `person` is "mine", "nobody" or a user's id.
+    """
 
     status: str = ""
     speaker: str = ""
     text: str = ""
+    kind: str = ""
+    least: int | None = None
+    most: int | None = None
+    older: int | None = None
+    person: str = ""
+    only_flagged: bool = False
 
 
 @dataclass(frozen=True)
@@ -31,22 +43,18 @@ class TicketPage:
     before: str
 
 
-def list_tickets(user: User, wanted: TicketFilter, *, before: str = "") -> TicketPage:
+def list_tickets(
+    user: User, wanted: TicketFilter, *, now: datetime, before: str = ""
+) -> TicketPage:
     """A page of the tickets that match. A `before` that nobody gave out is the first page."""
     tickets = (
-        _tickets(user)
+        _matching(_tickets(user), wanted, user, now)
         .annotate(
             last_task_id=Subquery(_newest_task("pk")),
             last_task_status=Subquery(_newest_task("status")),
         )
         .order_by("-updated_at", "-pk")
     )
-    if wanted.status:
-        tickets = tickets.filter(status=wanted.status)
-    if wanted.speaker:
-        tickets = tickets.filter(speaker=wanted.speaker)
-    if wanted.text:
-        tickets = tickets.filter(_about(wanted.text))
     position = _position(before)
     if position is not None:
         at, pk = position
@@ -89,6 +97,25 @@ def hand_off_summary(ticket: Ticket) -> str:
     return str((step.result or {}).get("summary", "")) if step else ""
 
 
+def list_notes_of(ticket: Ticket) -> list[Note]:
+    """What staff told each other about this ticket, oldest first."""
+    return list(Note.objects.filter(ticket=ticket).select_related("author").order_by("pk"))
+
+
+def list_canned(user: User) -> list[CannedReply]:
+    """The ready-made answers of this person's shop (of every shop, for whoever sees all)."""
+    replies = CannedReply.objects.select_related("shop").order_by("shop__name", "name")
+    return list(replies if user.shop_id is None else replies.filter(shop_id=user.shop_id))
+
+
+def list_colleagues(user: User) -> list[User]:
+    """Everybody who could hold a ticket of this person's shop, by name."""
+    people = User.objects.filter(is_active=True, role__in=[Role.STAFF, Role.ADMIN])
+    if user.shop_id is not None:
+        people = people.filter(Q(shop__isnull=True) | Q(shop_id=user.shop_id))
+    return list(people.order_by("username"))
+
+
 def has_live_task(ticket: Ticket) -> bool:
     return Task.objects.filter(ticket=ticket, status__in=LIVE).exists()
 
@@ -96,6 +123,57 @@ def has_live_task(ticket: Ticket) -> bool:
 def _tickets(user: User) -> QuerySet[Ticket]:
     tickets = Ticket.objects.select_related("customer", "shop", "assigned_to")
     return tickets if user.shop_id is None else tickets.filter(shop_id=user.shop_id)
+
+
+def _matching(
+    tickets: QuerySet[Ticket], wanted: TicketFilter, user: User, now: datetime
+) -> QuerySet[Ticket]:
+    """The tickets of the filter."""
+    if wanted.status:
+        tickets = tickets.filter(status=wanted.status)
+    if wanted.speaker:
+        tickets = tickets.filter(speaker=wanted.speaker)
+    if wanted.text:
+        tickets = tickets.filter(_about(wanted.text))
+    if wanted.older is not None:
+        tickets = tickets.filter(updated_at__lte=now - timedelta(hours=wanted.older))
+    if wanted.person:
+        tickets = tickets.filter(_whose(wanted.person, user))
+    if wanted.only_flagged:
+        tickets = tickets.filter(_needs_a_look())
+    changes = _changes(wanted)
+    return tickets if changes is None else tickets.filter(changes)
+
+
+def _changes(wanted: TicketFilter) -> Exists | None:
+    """Some change asked for in the ticket is of that kind and sum."""
+    if not wanted.kind and wanted.least is None and wanted.most is None:
+        return None
+    changes = Operation.objects.filter(ticket_id=OuterRef("pk"))
+    if wanted.kind:
+        changes = changes.filter(kind=wanted.kind)
+    if wanted.least is not None:
+        changes = changes.filter(amount__gte=wanted.least)
+    if wanted.most is not None:
+        changes = changes.filter(amount__lte=wanted.most)
+    return Exists(changes)
+
+
+def _whose(person: str, user: User) -> Q:
+    if person == MINE:
+        return Q(assigned_to=user)
+    if person == NOBODY:
+        return Q(assigned_to__isnull=True)
+    return Q(assigned_to_id=int(person))
+
+
+def _needs_a_look() -> Q:
+    """It waits for a person, or what came of a change is not known, or the customer is blocked."""
+    unresolved = Operation.objects.filter(
+        ticket_id=OuterRef("pk"), state__in=[State.UNKNOWN, State.NEEDS_PERSON]
+    )
+    waits = Q(status=TicketStatus.OPEN, speaker=Speaker.STAFF, assigned_to__isnull=True)
+    return waits | Q(customer__status=CustomerStatus.BLOCKED) | Q(Exists(unresolved))
 
 
 def _newest_task(field: str) -> QuerySet[Task, object]:

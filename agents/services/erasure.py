@@ -13,6 +13,7 @@ from django.db import transaction
 from accounts import keeping
 from accounts import services as accounts
 from accounts.models import ERASED, Customer, Erasure, ErasureCause
+from agents.casework import Note
 from agents.models import LIVE, IdempotencyRecord, Message, Step, Task, Ticket, TicketStatus
 from agents.services import tickets
 from agents.services.tasks import cancel
@@ -114,6 +115,7 @@ def erase_tickets(erasure: Erasure, ticket_ids: Sequence[int], *, now: datetime)
         "steps": Step.objects.filter(task_id__in=task_ids).update(
             arguments="", result=ERASED_RESULT, call_id=""
         ),
+        "notes": Note.objects.filter(ticket_id__in=ids).exclude(text=ERASED).update(text=ERASED),
         "operations": erasing.erase_operations(ticket_ids=ids, task_ids=task_ids),
     }
     approvals_erasing.erase_reasons(ticket_ids=ids)

@@ -13,6 +13,7 @@ from django.urls import URLPattern, reverse
 from django.utils import timezone
 
 from accounts.models import Role
+from agents.casework import CannedReply, SavedView
 from audit import services as audit
 from config import console_urls
 from tests.console.desk import PASSWORD, make_person, make_question
@@ -36,8 +37,17 @@ ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
     "handle": ("POST", (SIGN_IN, NO, 422, NO, 422, NOT_THERE)),
     "tickets": ("GET", (*EVERYBODY_READS, OK)),
     "ticket": ("GET", (*EVERYBODY_READS, NOT_THERE)),
-    "take-over": ("POST", (SIGN_IN, DONE, DONE, NO, DONE, NOT_THERE)),
+    # The first takes it; whoever comes next without naming the holder learns who that is.
+    "take-over": ("POST", (SIGN_IN, DONE, 409, NO, 409, NOT_THERE)),
     "give-back": ("POST", (SIGN_IN, DONE, DONE, NO, DONE, NOT_THERE)),
+    "note": ("POST", (SIGN_IN, 422, 422, NO, 422, NOT_THERE)),
+    "canned": ("GET", (*EVERYBODY_READS, OK)),
+    "save-canned": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
+    "remove-canned": ("POST", (SIGN_IN, NO, NO, NO, DONE, NO)),
+    "save-view": ("POST", (SIGN_IN, 422, 422, 422, 422, 422)),
+    "forget-view": ("POST", (SIGN_IN, DONE, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE)),
+    "keys": ("GET", (*EVERYBODY_READS, OK)),
+    "switch-keys": ("POST", (SIGN_IN, 422, 422, 422, 422, 422)),
     "reply": ("POST", (SIGN_IN, 422, 422, NO, 422, NOT_THERE)),
     "task": ("GET", (*EVERYBODY_READS, NOT_THERE)),
     "task-log": ("GET", (*EVERYBODY_READS, NOT_THERE)),
@@ -109,6 +119,10 @@ def world(shop) -> World:
         "n": operation.step_n,
         "event_id": event.pk,
         "operation_id": operation.pk,
+        "reply_id": CannedReply.objects.create(shop=shop, name="Hello", text="Hello").pk,
+        "view_id": SavedView.objects.create(
+            user=people["staff"], page="queue", name="Mine", query="person=mine"
+        ).pk,
     }
     return World(clients, ids)
 
