@@ -38,11 +38,16 @@ def request_for(
     steps: Sequence[LoggedStep],
     messages: Sequence[Said],
     now: datetime,
+    prompt_version: str = "",
 ) -> Request:
-    """The request of a model step, from the log alone."""
+    """The request of a model step, from the log alone; with the task's own prompt unless told otherwise.
+
+    Raises prompts.PromptError.
+    """
     is_phrasing = step.arguments == PHRASE_ONLY
+    name = "phrase" if is_phrasing else "support"
     built = transcript.build(
-        prompt=prompts.load("phrase" if is_phrasing else "support", task.prompt_version),
+        prompt=prompts.load(name, prompt_version or task.prompt_version),
         setting=_setting(task, now),
         messages=messages,
         steps=steps,

@@ -85,23 +85,7 @@ class Recording:
             self.step.tokens_out = usage.completion
             spent = Amount(usage.prompt + usage.completion, llm.cost(usage))
             budgets.settle(self.task, self.step, spent)
-        self._finish_step(
-            {
-                "text": reply.text,
-                # Our own ids: a model may leave them out or use one twice.
-                "tool_calls": [
-                    {
-                        "id": f"call_{self.step.n}_{index}",
-                        "name": call.name,
-                        "arguments": call.arguments,
-                    }
-                    for index, call in enumerate(reply.tool_calls, start=1)
-                ],
-                "finish_reason": reply.finish_reason,
-                "is_truncated": reply.is_truncated,
-                "response_id": reply.response_id,
-            }
-        )
+        self._finish_step(reply.as_result(self.step.n))
         self._move_on()
 
     def _model_failed(self, failed: ModelFailed) -> None:

@@ -70,6 +70,22 @@ class ModelReply:
     response_id: str
     is_truncated: bool = False
 
+    def as_result(self, n: int) -> dict[str, Any]:
+        """What the log keeps of it as the result of step n.
+
+        The calls get ids of our own: a model may leave them out or use one twice.
+        """
+        return {
+            "text": self.text,
+            "tool_calls": [
+                {"id": f"call_{n}_{index}", "name": call.name, "arguments": call.arguments}
+                for index, call in enumerate(self.tool_calls, start=1)
+            ],
+            "finish_reason": self.finish_reason,
+            "is_truncated": self.is_truncated,
+            "response_id": self.response_id,
+        }
+
 
 @dataclass
 class _Call:
