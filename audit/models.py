@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -16,6 +17,7 @@ from django.db.models.lookups import Exact
 from typing_extensions import override
 
 from audit.canonical import DIGEST_BYTES, SealContent, rfc3339
+from audit.export_models import Export as Export
 from audit.functions import Cardinality, OctetLength
 
 ACTION_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
@@ -92,6 +94,8 @@ class Event(AppendOnlyModel):
                 condition=~Q(customer=""),
             ),
             models.Index(fields=["shop_id", "action", "id"], name="audit_event_action"),
+            # Rows lie nearly in the order of time, so a few kilobytes find any stretch of it.
+            BrinIndex(fields=["at"], name="audit_event_at", autosummarize=True),
         ]
         constraints = [
             models.CheckConstraint(

@@ -70,6 +70,14 @@ def read(event: Event) -> str | None:
 
 def open_text(row: PersonalText, expected: bytes | memoryview | None) -> str | None:
     """Decrypt and check against the commitment; None when it is erased. Raises PersonalTextError."""
+    found = open_with_nonce(row, expected)
+    return None if found is None else found[1]
+
+
+def open_with_nonce(
+    row: PersonalText, expected: bytes | memoryview | None
+) -> tuple[bytes, str] | None:
+    """As open_text, with the nonce that proves the text to whoever holds the event."""
     if row.key.destroyed_at is not None or not row.ciphertext:
         return None
     try:
@@ -83,7 +91,7 @@ def open_text(row: PersonalText, expected: bytes | memoryview | None) -> str | N
         raise PersonalTextError(
             f"the personal text of event {row.event_id} is not the one that was recorded"
         )
-    return text.decode("utf-8", "surrogatepass")
+    return nonce, text.decode("utf-8", "surrogatepass")
 
 
 def _live_keys(owners: set[_Owner]) -> dict[_Owner, CustomerKey]:

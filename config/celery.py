@@ -27,6 +27,7 @@ app.conf.update(
         "tell shops of revocations": {"task": "accounts.revocations", "schedule": 30.0},
         "finish erasures": {"task": "agents.erasures", "schedule": 60.0},
         "send notices": {"task": "accounts.notices", "schedule": 5.0},
+        "look after exports": {"task": "audit.exports", "schedule": 20.0},
     },
 )
 app.autodiscover_tasks(related_name="jobs")

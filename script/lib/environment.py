@@ -61,6 +61,7 @@ def complete(
         **keys.load(folder),
         "COUNTERSIGN_DATA": str(folder),
         "COUNTERSIGN_DEMO": "true",
+        "COUNTERSIGN_EXPORT_FOLDER": str(folder / "exports"),
         "COUNTERSIGN_PUBLIC_URL": f"http://{HOST}:{ports.web}",
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
