@@ -32,7 +32,7 @@ FLAGS = {
     "is_blocked": "Customer is blocked",
     "was_refused": "Staff said no about this order before",
     "was_refunded": "Part of this order was refunded before",
-    "asks_often": "More than three refunds asked for in 30 days",
+    "asks_often": "More than 3 refunds asked for in 30 days",
     "is_unclear": "Another change of this customer has no known outcome",
 }
 

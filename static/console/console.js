@@ -55,7 +55,7 @@
   // A plain form is sent once, however often its button is pressed.
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.hasAttribute("hx-post") || form.dataset.again !== undefined) return;
+    if (form.hasAttribute("hx-post") || form.method === "dialog" || form.dataset.again !== undefined) return;
     if (form.dataset.sent) {
       event.preventDefault();
       return;

@@ -88,7 +88,7 @@ def test_each_flag_is_shown_for_its_own_reason(shop, approver, sign_in):
 def test_the_fourth_refund_of_a_month_is_flagged_and_the_third_is_not(shop, approver, sign_in):
     customer = make_customer(shop)
     client = sign_in(approver)
-    said = "More than three refunds asked for in 30 days"
+    said = "More than 3 refunds asked for in 30 days"
     for _ in range(2):
         make_operation(customer, make_order(make_line(1000)))
     make_question(shop, customer=customer)
