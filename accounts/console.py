@@ -16,6 +16,7 @@ class Right(Enum):
     DECIDE = "decide"  # countersign for the shop
     EXPORT = "export"  # take the trail away in a file
     SWITCH = "switch"  # stop tools
+    KEEP = "keep"  # copy, hold and erase what is kept of a customer
     TEXTS = "texts"  # write the shop's ready-made answers
 
 
@@ -42,5 +43,7 @@ def has_right(user: User, right: Right) -> bool:
             return user.role in {Role.AUDITOR, Role.ADMIN}
         case Right.SWITCH:
             return user.can_approve or user.role == Role.ADMIN
+        case Right.KEEP:
+            return user.role == Role.ADMIN
         case Right.TEXTS:
             return user.role == Role.ADMIN

@@ -83,6 +83,7 @@ def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
             ("Tickets", "console:tickets", Right.READ, None, ""),
             ("Audit", "console:audit", Right.READ, None, ""),
             ("Answers", "console:canned", Right.TEXTS, None, ""),
+            ("Customers", "console:customers", Right.KEEP, None, ""),
             ("Switches", "console:switches", Right.SWITCH, None, ""),
         ]
         items = [

@@ -9,7 +9,7 @@ from django.urls.converters import IntConverter
 
 from accounts.console import Right
 from agents.console import canned_views as canned
-from agents.console import desk, habits, tasks, tickets
+from agents.console import customers, desk, habits, tasks, tickets
 from agents.console.conversation import conversation_of
 from approvals import inbox_views as inbox
 from approvals import views as approvals
@@ -102,6 +102,34 @@ urlpatterns = [
         desk.close_case,
         needs=Right.DECIDE,
         name="desk-close-case",
+    ),
+    page("customers/", customers.overview, needs=Right.KEEP, name="customers"),
+    page(
+        "customers/<bigint:customer_id>/", customers.customer, needs=Right.KEEP, name="customer"
+    ),
+    action(
+        "customers/<bigint:customer_id>/copy/",
+        customers.copy,
+        needs=Right.KEEP,
+        name="customer-copy",
+    ),
+    action(
+        "customers/<bigint:customer_id>/hold/",
+        customers.hold,
+        needs=Right.KEEP,
+        name="customer-hold",
+    ),
+    action(
+        "customers/<bigint:customer_id>/lift/",
+        customers.lift,
+        needs=Right.KEEP,
+        name="customer-lift",
+    ),
+    action(
+        "customers/<bigint:customer_id>/erase/",
+        customers.erase,
+        needs=Right.KEEP,
+        name="customer-erase",
     ),
     page("switches/", switches.overview, needs=Right.SWITCH, name="switches"),
     action("switches/turn/", switches.turn, needs=Right.SWITCH, name="turn"),

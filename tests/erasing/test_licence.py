@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts import keeping
 from accounts.models import Customer, ErasedTicket, Erasure, ErasureCause
+from agents.casework import Note
 from agents.models import Message, Step, StepKind, StepStatus, Task, Ticket
 from agents.services.erasure import erase_customer
 from approvals.models import Approval
@@ -19,6 +20,7 @@ from tests.factories import (
     make_shop,
     make_task,
     make_ticket,
+    make_user,
     say_no,
 )
 from tools.models import Operation, Verdict
@@ -57,6 +59,8 @@ def ticket(customer: Customer) -> Ticket:
         shop=ticket.shop, customer=customer, task_id=task.pk, step_n=1, tool="find_orders",
         gate="shape", rule="fits", finding="allow", inputs={"said": "words"}, policy_version=1, at=NOW,
     )  # fmt: skip
+    author = make_user(ticket.shop)
+    Note.objects.create(ticket=ticket, author=author, text="words among staff", at=NOW)
     return ticket
 
 
@@ -247,6 +251,7 @@ def test_everything_of_a_case_is_erased_at_once(ticket: Ticket):
     assert (bytes(operation.seal), operation.intent, operation.reason) == (b"", "", "")
     assert len(operation.digest) == 64
     assert Message.objects.get(ticket=ticket).text == "[erased]"
+    assert Note.objects.get(ticket=ticket).text == "[erased]"
     assert Step.objects.get(task__ticket=ticket).result == {"erased": True}
     assert Verdict.objects.get(rule="fits").inputs == {}
     assert Approval.objects.get(operation=operation).reason == "[erased]"
