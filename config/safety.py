@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from celery import current_app
+from typing_extensions import override
 
 Settings = Any  # django.conf.settings, or whatever has its attributes
 
@@ -41,6 +42,7 @@ class Finding:
     text: str
     is_refused: bool = True
 
+    @override
     def __str__(self) -> str:
         return f"{self.setting}: {self.text}"
 
