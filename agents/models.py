@@ -295,6 +295,8 @@ class Step(models.Model):
     cost_reserved = models.BigIntegerField(default=0)
     # The shop's day on which the reservation was made, and on whose rows it is settled.
     budget_day = models.DateField(null=True)
+    # What a worker has to be able to do to run it (agents.abilities); with nothing said, any will do.
+    needs = models.CharField(max_length=200, blank=True, default="", db_default="")
     planned_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 
-from agents import budgets, prompting
+from agents import abilities, budgets, prompting
 from agents.models import (
     Author,
     Message,
@@ -46,11 +46,17 @@ _READY = """
        AND EXISTS (SELECT 1 FROM tools_operation o
                    WHERE o.id = t.operation_id AND o.state <> 'awaiting_approval'))
 """
+# Its planned step takes no more than this code is able to do: else it is another version's.
+_ABLE = """
+    EXISTS (SELECT 1 FROM agents_step s WHERE s.task_id = t.id AND s.n = t.steps_planned
+              AND string_to_array(s.needs, ' ') <@ %s)
+"""
 # Passes over rows that somebody holds instead of waiting for them: whoever stands still in a
 # transaction would keep one more thread of every worker waiting at each sweep.
 _CLAIM = f"""
     WITH free AS (
         SELECT t.id FROM agents_task t WHERE t.id = ANY(%s) AND ({_READY})
+          AND {_ABLE}
         ORDER BY t.id FOR UPDATE SKIP LOCKED
     )
     UPDATE agents_task t
@@ -62,7 +68,7 @@ _CLAIM = f"""
 """  # noqa: S608 - constants of this module
 # Freshly ready tasks have a message on its way: only what waits longer was left behind.
 _FIND_READY = f"""
-    SELECT t.id FROM agents_task t WHERE ({_READY})
+    SELECT t.id FROM agents_task t WHERE ({_READY}) AND {_ABLE}
       AND (t.wake_at IS NULL OR t.wake_at <= clock_timestamp() - make_interval(secs => %s))
     ORDER BY t.id LIMIT %s
 """  # noqa: S608
@@ -94,21 +100,22 @@ class StaleClaimError(Exception):
 
 
 def find_ready(*, for_seconds: float = 0, limit: int = 500) -> list[int]:
-    """Tasks that could be claimed now and have been ready for so long, oldest first."""
+    """Tasks that this code could claim now and have been ready for so long, oldest first."""
     with connection.cursor() as cursor:
-        cursor.execute(_FIND_READY, [for_seconds, limit])
+        cursor.execute(_FIND_READY, [abilities.ours(), for_seconds, limit])
         return [task_id for (task_id,) in cursor.fetchall()]
 
 
 def claim(task_ids: Sequence[int]) -> list[Claim]:
     """Take those of the tasks that are ready; the rest are somebody else's or wait.
 
-    One whose row somebody holds just now is left to the next message or to the sweep.
+    One whose row somebody holds just now is left to the next message or to the sweep, and so is
+    one whose step takes more than this version of the code is able to do.
     """
     claimed_at = time.monotonic()
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
-            cursor.execute(_CLAIM, [list(task_ids), settings.LEASE_SECONDS])
+            cursor.execute(_CLAIM, [list(task_ids), abilities.ours(), settings.LEASE_SECONDS])
             taken = [task_id for (task_id,) in cursor.fetchall()]
         if not taken:
             return []
@@ -202,15 +209,17 @@ def plan(
 ) -> Step:
     """Insert the next step of a task whose row is locked; the caller saves `steps_planned`."""
     task.steps_planned += 1
+    prompt = task.prompt_version if kind == StepKind.MODEL else ""
     return Step.objects.create(
         task=task,
         n=task.steps_planned,
         kind=kind,
+        needs=abilities.needed(kind=kind, tool=tool, workflow=task.workflow, prompt=prompt),
         tool=tool[:64],
         arguments=arguments,
         call_id=call_id,
         planned_at=now,
-        prompt_version=task.prompt_version if kind == StepKind.MODEL else "",
+        prompt_version=prompt,
         model=task.model if kind == StepKind.MODEL else "",
     )
 

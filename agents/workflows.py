@@ -11,6 +11,7 @@ from typing import Any
 from agents.moves import CallModel, CallTool, Log, Move, Reply
 
 ORDER_STATUS = "order_status"
+NAMES = frozenset({ORDER_STATUS})
 
 # A question about where an order or parcel is, and nothing in it that asks for more.
 _ASKS_WHERE = re.compile(

@@ -44,6 +44,11 @@ def current(name: str) -> str:
     return version
 
 
+def released(name: str) -> list[str]:
+    """Every version of a prompt that can be loaded, whichever is current."""
+    return sorted(_manifest().released.get(name, {}))
+
+
 @dataclass(frozen=True)
 class _Manifest:
     current: dict[str, str]
