@@ -81,6 +81,13 @@ def list_tasks_of(ticket: Ticket) -> list[Task]:
     return list(Task.objects.filter(ticket=ticket).order_by("-pk"))
 
 
+def neighbours_of(task: Task) -> tuple[int | None, int | None]:
+    """The ids of the tasks before and after this one in its ticket."""
+    others = Task.objects.filter(ticket_id=task.ticket_id).values_list("pk", flat=True)
+    before = others.filter(pk__lt=task.pk).order_by("-pk").first()
+    return before, others.filter(pk__gt=task.pk).order_by("pk").first()
+
+
 def list_operations_of(ticket: Ticket) -> list[Operation]:
     """Everything that was accepted in this ticket, newest first."""
     operations = Operation.objects.filter(ticket_id=ticket.pk).select_related("reversal")

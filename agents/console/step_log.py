@@ -14,6 +14,7 @@ from approvals.models import Approval
 from audit.canonical import rfc3339
 from tools.explain import list_verdicts
 from tools.models import Operation, Verdict
+from tools.reasons import Reason, reasons_of
 
 PAGE = 100
 # A longer result is cut on the task's page; the step's own page has all of it.
@@ -49,6 +50,7 @@ class StepSight:
     said: str
     result: Text
     verdicts: Sequence[Verdict]
+    reasons: Sequence[Reason]
     operation: Operation | None
     approvals: Sequence[Approval]
 
@@ -63,6 +65,11 @@ def see_step(task: Task, n: int) -> StepSight | None:
     """One step in full."""
     found = _see(task, task.steps.filter(n=n), limit=10**9)
     return found[0] if found else None
+
+
+def line_of(task: Task) -> Timeline:
+    """The stretch of time on which the bars of all its steps lie."""
+    return Timeline.of(task)
 
 
 def page_count(task: Task) -> int:
@@ -101,6 +108,7 @@ def _sight(step: Step, line: Timeline, verdicts: Sequence[Verdict], limit: int) 
         said=said,
         result=Text(result, limit),
         verdicts=verdicts,
+        reasons=reasons_of(verdicts),
         operation=operation,
         approvals=approvals,
     )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Sum
+from django.db.models import Count, Q, Sum
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -11,6 +11,8 @@ from accounts.console import user_of
 from accounts.live import live, nothing_new, wants_fragment
 from agents.console import selectors, step_log
 from agents.models import StepKind, Task
+from approvals.models import Approval, ApprovalStatus
+from tools.models import Operation
 
 
 def task(request: HttpRequest, task_id: int) -> HttpResponse:
@@ -22,12 +24,14 @@ def task(request: HttpRequest, task_id: int) -> HttpResponse:
         "spent": _spent(found),
         "sights": step_log.see_page(found, number),
         "pages": _pages(found, number),
+        "line": step_log.line_of(found),
     }
     context["live"] = live(request, "console/tasks/log.html", context)
     if wants_fragment(request):
         if context["live"].is_seen:
             return nothing_new()
         return render(request, "console/tasks/log_section.html", context)
+    context["before"], context["after"] = selectors.neighbours_of(found)
     return render(request, "console/tasks/task.html", context)
 
 
@@ -59,15 +63,25 @@ def _find(request: HttpRequest, task_id: int) -> Task:
 
 
 def _spent(found: Task) -> dict[str, Any]:
-    """What the steps used, and how often the model was asked."""
+    """What the steps used, how often the model and people were asked, and under which policies."""
     sums = found.steps.aggregate(
         tokens_in=Sum("tokens_in", default=0),
         tokens_cached=Sum("tokens_cached", default=0),
         tokens_out=Sum("tokens_out", default=0),
     )
     calls = found.steps.filter(kind=StepKind.MODEL).count()
+    questions = Approval.objects.filter(operation__task_id=found.pk).aggregate(
+        asked=Count("pk"), agreed=Count("pk", filter=Q(status=ApprovalStatus.APPROVED))
+    )
+    versions = Operation.objects.filter(task_id=found.pk).values_list("policy_version", flat=True)
     end = found.finished_at
-    return {**sums, "model_calls": calls, "took": end - found.created_at if end else None}
+    return {
+        **sums,
+        **questions,
+        "model_calls": calls,
+        "policies": sorted(set(versions)),
+        "took": end - found.created_at if end else None,
+    }
 
 
 def _page_number(request: HttpRequest, found: Task) -> int:

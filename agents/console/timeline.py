@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Self
 
 from django.db.models import Max
@@ -36,6 +36,10 @@ class Timeline:
 
     begin: datetime
     end: datetime
+
+    @property
+    def length(self) -> timedelta:
+        return self.end - self.begin
 
     @classmethod
     def of(cls, task: Task) -> Self:

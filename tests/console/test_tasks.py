@@ -1,6 +1,8 @@
 """The task viewer: every step with what belongs to it, however long the log is."""
 
 import json
+import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
@@ -153,3 +155,57 @@ def test_a_task_under_way_is_followed_and_an_ended_one_is_not(shop, reader):
 
     assert "cancelled" in news
     assert "hx-get" not in news
+
+
+def test_why_staff_were_asked_is_said_with_what_would_change_it(desk: Desk, reader):
+    task = desk.work(desk.ask("My chair from order 1043 is damaged, please refund it"))
+
+    page = page_of(reader, task)
+
+    assert "$400.00 is more than $100.00, so staff were asked after the customer." in page
+    assert "could have had up to $100.00" in page
+    assert "1 asked <small>0 said yes, policy 1" in page
+
+
+def test_a_refusal_names_the_rule_in_words(desk: Desk, reader):
+    desk.shop.edit_order("1042", status="pending")
+    task = desk.work(desk.ask("Please refund order 1042"))
+
+    page = page_of(reader, task)
+
+    assert "The order is pending; only delivered ones are refunded." in page
+    assert "before it is shipped it can be cancelled" in page
+
+
+def test_the_tasks_of_a_ticket_lead_to_each_other(shop, reader):
+    ticket = make_ticket(make_customer(shop))
+    ended = {"status": "cancelled", "finished_at": timezone.now()}
+    first, second, third = (make_task(ticket, **ended) for _ in range(3))
+    make_task(make_ticket(make_customer(shop)))
+
+    def links(task: Task) -> dict[str, str]:
+        return dict(re.findall(r'rel="(prev|next)" href="([^"]+)"', page_of(reader, task)))
+
+    def at(task: Task) -> str:
+        return reverse("console:task", args=[task.pk])
+
+    assert links(first) == {"next": at(second)}
+    assert links(second) == {"prev": at(first), "next": at(third)}
+    assert links(third) == {"prev": at(second)}
+
+
+def test_a_step_lies_where_its_time_was(shop, reader):
+    start = timezone.now() - timedelta(seconds=100)
+    task = make_task(
+        make_ticket(make_customer(shop)),
+        created_at=start,
+        status="cancelled",
+        finished_at=start + timedelta(seconds=100),
+    )
+    moments = {"started_at": start + timedelta(seconds=25), "planned_at": start}
+    add_steps(task, 1, finished_at=start + timedelta(seconds=75), **moments)
+
+    page = page_of(reader, task)
+
+    assert '<rect class="bar" x="25" y="2" width="50" height="6"></rect>' in page
+    assert "<span>0</span><span>1 min 40 s</span>" in page
