@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts import services as accounts
 from agents import dispatch, services
-from agents.services import erasure
+from agents.services import erasure, erasure_list
 from approvals import services as approvals
 
 
@@ -29,6 +29,7 @@ def expire(**_: Any) -> None:
 @shared_task(name=dispatch.ERASE, ignore_result=True)
 def erase(**_: Any) -> None:
     erasure.finish_erasures(now=timezone.now())
+    erasure_list.keep_list(now=timezone.now())
 
 
 @shared_task(name=dispatch.TELL_SHOPS, ignore_result=True)

@@ -28,6 +28,7 @@ SEAL_KEY = env.text("COUNTERSIGN_SEAL_KEY")
 # Public keys (base64) of retired seal keys, and a file that the newest seal is published to.
 SEAL_PUBLIC_KEYS = env.words("COUNTERSIGN_SEAL_PUBLIC_KEYS")
 SEAL_HEAD_FILE = env.text("COUNTERSIGN_SEAL_HEAD_FILE", "")
+ERASURE_LIST_FILE = env.text("COUNTERSIGN_ERASURE_LIST_FILE", "")
 # Where auditors' bundles lie until they are fetched, on a disk that web and workers share.
 EXPORT_FOLDER = BASE_DIR / env.text("COUNTERSIGN_EXPORT_FOLDER", ".data/exports")
 EXPORT_HOURS = env.integer("COUNTERSIGN_EXPORT_HOURS", 24, minimum=1)  # then they are deleted
