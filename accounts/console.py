@@ -18,6 +18,7 @@ class Right(Enum):
     SWITCH = "switch"  # stop tools
     KEEP = "keep"  # copy, hold and erase what is kept of a customer
     TEXTS = "texts"  # write the shop's ready-made answers
+    CONFIGURE = "configure"  # change a shop's settings
 
 
 def user_of(request: HttpRequest) -> User:
@@ -47,3 +48,5 @@ def has_right(user: User, right: Right) -> bool:
             return user.role == Role.ADMIN
         case Right.TEXTS:
             return user.role == Role.ADMIN
+        case Right.CONFIGURE:
+            return user.is_admin

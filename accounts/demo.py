@@ -139,6 +139,7 @@ def _seed_people(shop: Shop, now: datetime) -> None:
         "staff2": {"role": Role.STAFF, "is_approver": True, "shop": shop},
         "auditor": {"role": Role.AUDITOR, "shop": shop},
         "admin": {"role": Role.ADMIN, "is_superuser": True},
+        "admin2": {"role": Role.ADMIN, "shop": shop},
     }
     known = set(User.objects.filter(username__in=everybody).values_list("username", flat=True))
     for username, details in everybody.items():

@@ -1,5 +1,6 @@
 """Who may decide for a shop about one of its customers."""
 
+from accounts import second_factor
 from accounts.models import Customer, User
 
 
@@ -7,10 +8,12 @@ def get_countersigner(user_id: int | None, *, customer: Customer) -> User | None
     """This member of staff, if they may decide about this customer's changes now; else None.
 
     Needs the right, for this customer's shop, and somebody other than the customer: staff shop as
-    well, but nobody countersigns for themselves.
+    well, but nobody countersigns for themselves. Where a second factor is required: with one.
     """
     user = None if user_id is None else User.objects.filter(pk=user_id).first()
     if user is None or not user.can_approve or user.shop_id not in {None, customer.shop_id}:
+        return None
+    if second_factor.is_missing(user):
         return None
     return None if _is_customer_too(user, customer) else user
 

@@ -23,6 +23,7 @@ class DecisionForm(forms.Form):
     decision_id = forms.RegexField(r"^[0-9a-f-]{36}$")
     reason = forms.CharField(max_length=500, required=False)
     password = forms.CharField(max_length=500, required=False, strip=False)
+    code = forms.CharField(max_length=100, required=False)
 
     @property
     def is_yes(self) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth import authenticate
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -13,6 +12,7 @@ from django.urls import reverse
 from accounts.console import Right, has_right, user_of
 from accounts.live import Live, live, nothing_new, wants_fragment
 from accounts.models import User
+from accounts.step_up import doubt_about
 from approvals import inbox, selectors, services, shown
 from approvals.forms import SNOOZES, DecisionForm
 from approvals.models import Approval
@@ -65,7 +65,6 @@ class Refusal:
 
 MALFORMED = Refusal(422, "That is not a decision. Reload the page and choose again.")
 REASON_NEEDED = Refusal(422, "Say why, so that the customer can be told.", field="reason")
-WRONG_PASSWORD = Refusal(403, "That is not your password. Nothing was decided.", field="password")
 ORDER_CHANGED = (
     "The order is not what it was when this was sealed, so nothing was sent. The agent looks again."
 )
@@ -101,16 +100,17 @@ def _decide(request: HttpRequest, user: User, approval: Approval) -> Refusal | N
 def _before_a_yes(
     request: HttpRequest, user: User, approval: Approval, form: DecisionForm
 ) -> Refusal | None:
-    """A yes about money needs the password again, and any yes the order as it was sealed.
+    """A yes about money makes sure that it is them, and any yes needs the order as it was sealed.
 
     An order that has changed ends the question, so that the agent can ask anew. A shop that cannot
     be asked forbids nothing here: everything is decided again before sending.
     """
     sight = shown.see(approval, viewer=user)
     if sight.needs_password:
-        password = form.cleaned_data["password"]
-        if not password or authenticate(request, username=user.username, password=password) is None:
-            return WRONG_PASSWORD
+        given = form.cleaned_data
+        doubt = doubt_about(request, password=given["password"], code=given["code"])
+        if doubt is not None:
+            return Refusal(doubt.status, f"{doubt.value} Nothing was decided.", field=doubt.field)
     if sight.is_open and sight.is_about_an_order:
         facts = look_up(approval.operation.customer, sight.content)
         if facts.has_changed:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, resolve_url
@@ -13,6 +14,7 @@ from typing_extensions import override
 
 from accounts.console import Right, has_right
 from accounts.models import User
+from accounts.second_factor import is_enrolled
 from agents.console import habits
 from approvals.inbox import count_waiting
 from tools.unresolved import count_for_people
@@ -64,6 +66,8 @@ def frame(request: HttpRequest) -> dict[str, Any]:
             "rights": [right.value for right in Right if has_right(user, right)],
             "views": lambda: habits.views_of(user, _route_of(request), request.GET),
             "has_keys": lambda: habits.has_keys(user),
+            "has_factor": lambda: is_enrolled(user.pk),
+            "factor_required": settings.APPROVERS_NEED_CODE and user.can_approve,
             "zone": timezone.get_current_timezone_name(),
         }
     }
@@ -85,6 +89,7 @@ def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
             ("Answers", "console:canned", Right.TEXTS, None, ""),
             ("Customers", "console:customers", Right.KEEP, None, ""),
             ("Switches", "console:switches", Right.SWITCH, None, ""),
+            ("Settings", "console:settings", Right.CONFIGURE, None, ""),
         ]
         items = [
             MenuItem(name, reverse(route), _is_here(request, reverse(route)), count, count_id)

@@ -3,11 +3,12 @@
 Mounted under /console/; the admin site under /console/admin/ is for superusers alone.
 """
 
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
 from accounts.console import Right
+from accounts.views import people, security, shop_secrets, shop_settings, sign_in
 from agents.console import canned_views as canned
 from agents.console import customers, desk, habits, tasks, tickets
 from agents.console.conversation import conversation_of
@@ -16,6 +17,7 @@ from approvals import views as approvals
 from audit import views as audit
 from config.guards import action, page
 from tools import views as switches
+from tools.switches import states_of
 
 app_name = "console"
 
@@ -29,7 +31,8 @@ class BigInt(IntConverter):
 register_converter(BigInt, "bigint")
 
 urlpatterns = [
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", sign_in.SignIn.as_view(), name="login"),
+    path("login/code/", sign_in.code, name="login-code"),
     path("logout/", LogoutView.as_view(next_page="console:login"), name="logout"),
     page("", inbox.queue, needs=Right.READ, name="queue"),
     action("approvals/several/", inbox.several, needs=Right.DECIDE, name="several"),
@@ -133,6 +136,67 @@ urlpatterns = [
     ),
     page("switches/", switches.overview, needs=Right.SWITCH, name="switches"),
     action("switches/turn/", switches.turn, needs=Right.SWITCH, name="turn"),
+    page("security/", security.overview, needs=Right.READ, name="security"),
+    action("security/begin/", security.begin, needs=Right.READ, name="factor-begin"),
+    action("security/confirm/", security.confirm, needs=Right.READ, name="factor-confirm"),
+    action("security/codes/", security.renew_codes, needs=Right.READ, name="factor-codes"),
+    action("security/remove/", security.remove, needs=Right.READ, name="factor-remove"),
+    action("security/sessions/", security.sign_out_others, needs=Right.READ, name="sessions"),
+    action("security/password/", security.change_password, needs=Right.READ, name="password"),
+    page("settings/", shop_settings.overview, needs=Right.CONFIGURE, name="settings"),
+    page("settings/people/", people.overview, needs=Right.CONFIGURE, name="people"),
+    action(
+        "settings/people/<bigint:user_id>/reset/",
+        people.reset_factor,
+        needs=Right.CONFIGURE,
+        name="factor-reset",
+    ),
+    page(
+        "settings/<bigint:shop_id>/",
+        shop_settings.shop,
+        needs=Right.CONFIGURE,
+        name="shop-settings",
+        switches_of=states_of,
+    ),
+    action(
+        "settings/<bigint:shop_id>/change/",
+        shop_settings.change,
+        needs=Right.CONFIGURE,
+        name="shop-change",
+        switches_of=states_of,
+    ),
+    action(
+        "settings/<bigint:shop_id>/changes/<bigint:change_id>/confirm/",
+        shop_settings.confirm,
+        needs=Right.CONFIGURE,
+        name="change-confirm",
+        switches_of=states_of,
+    ),
+    action(
+        "settings/<bigint:shop_id>/changes/<bigint:change_id>/turn-down/",
+        shop_settings.turn_down,
+        needs=Right.CONFIGURE,
+        name="change-turn-down",
+        switches_of=states_of,
+    ),
+    page(
+        "settings/<bigint:shop_id>/secrets/",
+        shop_secrets.overview,
+        needs=Right.CONFIGURE,
+        name="shop-secrets",
+    ),
+    action(
+        "settings/<bigint:shop_id>/secrets/add/",
+        shop_secrets.add,
+        needs=Right.CONFIGURE,
+        name="secret-add",
+    ),
+    action(
+        "settings/<bigint:shop_id>/secrets/retire/",
+        shop_secrets.retire,
+        needs=Right.CONFIGURE,
+        name="secret-retire",
+    ),
     page("audit/", audit.browse, needs=Right.READ, name="audit"),
     page("audit/<bigint:event_id>/", audit.event, needs=Right.READ, name="event"),
     action("audit/export/", audit.download, needs=Right.EXPORT, name="export"),

@@ -16,11 +16,15 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 from django_htmx.http import HttpResponseClientRedirect
 
+from accounts import second_factor
 from accounts.console import Right, has_right
 from accounts.live import wants_fragment
 from accounts.models import User
 
 View = Callable[..., HttpResponseBase]
+
+# What moves money or its limits asks for a second factor, where the deployment requires one.
+NEED_FACTOR = frozenset({Right.DECIDE, Right.CONFIGURE})
 
 
 def page(route: str, view: View, *, needs: Right, name: str, **given: object) -> URLPattern:
@@ -44,6 +48,8 @@ def _guarded(view: View, needs: Right) -> View:
         with timezone.override(_zone_of(user)):
             if not has_right(user, needs):
                 return render(request, "console/forbidden.html", status=403)
+            if needs in NEED_FACTOR and second_factor.is_missing(user):
+                return _needs_factor(request)
             try:
                 return view(request, **given)
             except Http404:
@@ -62,6 +68,11 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         target = f"{target}?{urlencode({'next': request.get_full_path()})}"
     return redirect(target)
+
+
+def _needs_factor(request: HttpRequest) -> HttpResponse:
+    panel = "_panel" if wants_fragment(request) else ""
+    return render(request, f"console/needs_factor{panel}.html", status=403)
 
 
 def _zone_of(user: User) -> ZoneInfo:

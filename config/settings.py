@@ -90,6 +90,11 @@ API_WRITES_PER_MINUTE = env.integer("COUNTERSIGN_API_WRITES_PER_MINUTE", 120, mi
 API_STREAMS_PER_PRINCIPAL = env.integer("COUNTERSIGN_API_STREAMS_PER_PRINCIPAL", 8, minimum=1)
 # Seconds in which all of a request has to have arrived.
 REQUEST_SECONDS = env.integer("COUNTERSIGN_REQUEST_SECONDS", 10, minimum=1)
+# Whoever countersigns or changes settings needs an authenticator app's code for it.
+APPROVERS_NEED_CODE = env.flag("COUNTERSIGN_APPROVERS_NEED_CODE", default=False)
+# Approvals of money that one person may give in so many seconds, before a pause.
+APPROVALS_IN_A_ROW = env.integer("COUNTERSIGN_APPROVALS_IN_A_ROW", 10, minimum=1)
+APPROVALS_ROW_SECONDS = env.integer("COUNTERSIGN_APPROVALS_ROW_SECONDS", 300, minimum=1)
 # With a token, /metrics needs it; without one, /metrics answers this machine only.
 METRICS_TOKEN = env.text("COUNTERSIGN_METRICS_TOKEN", "")
 # Seconds that a ready task may wait before /healthz/ready says no; 0: it only tells.

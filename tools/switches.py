@@ -1,5 +1,6 @@
 """Kill switches: stop every change, those of one shop, or those of one tool, at once."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -43,6 +44,23 @@ def in_words(switch: Switch) -> str:
     """What a switch is about, e.g. "refund_order in every shop"."""
     where = switch.shop.slug if switch.shop else "every shop"
     return f"{switch.tool or 'every tool'} in {where}"
+
+
+@dataclass(frozen=True)
+class ToolState:
+    """One tool in one shop: does it work now, and if not, by which switch."""
+
+    name: str
+    switch: Switch | None
+
+
+def states_of(shop: Shop) -> list[ToolState]:
+    """Every tool, as it is for this shop now."""
+    thrown = [each for each in list_thrown() if each.shop_id in {None, shop.pk}]
+    return [
+        ToolState(name, next((each for each in thrown if each.tool in {"", name}), None))
+        for name in registry.TOOLS
+    ]
 
 
 @transaction.atomic

@@ -2,6 +2,7 @@
 
 from accounts.models.changes import ChangeStatus, ShopChange
 from accounts.models.customers import Customer, CustomerStatus, Delegation
+from accounts.models.factors import RecoveryCode, SecondFactor
 from accounts.models.keeping import ERASED, ErasedTicket, Erasure, ErasureCause, Hold
 from accounts.models.keys import KeyAlgorithm, SigningKey, WebhookSecret, WidgetKey
 from accounts.models.notices import Endpoint, Notice
@@ -23,7 +24,9 @@ __all__ = [
     "Hold",
     "KeyAlgorithm",
     "Notice",
+    "RecoveryCode",
     "Role",
+    "SecondFactor",
     "Shop",
     "ShopChange",
     "SigningKey",

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.db import models
 from django.db.models import Q
+from django.utils.crypto import salted_hmac
 from typing_extensions import override
 
 from accounts.models.shops import Shop
@@ -48,6 +49,9 @@ class User(AbstractUser):
         default=False, help_text="May decide approvals that are asked of staff."
     )
 
+    # Raised to end every session of this person.
+    session_epoch = models.PositiveIntegerField(default=0, editable=False)
+
     objects: ClassVar[ConsoleUserManager] = ConsoleUserManager()
 
     class Meta(AbstractUser.Meta):
@@ -65,10 +69,25 @@ class User(AbstractUser):
             ),
         ]
 
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """What a session must have been begun with: password, role, shop and epoch of now.
+
+        Django compares it at every request, so that a change of one of them ends all sessions.
+        """
+        begun_with = (self.password, self.role, str(self.shop_id), str(self.session_epoch))
+        return salted_hmac(
+            "accounts.User.session", "\n".join(begun_with), secret=secret, algorithm="sha256"
+        ).hexdigest()
+
     @property
     def can_approve(self) -> bool:
         """May this person countersign for the shop? Scope to `shop` is the caller's business."""
         return self.is_active and self.is_approver and self.role in {Role.STAFF, Role.ADMIN}
+
+    @property
+    def is_admin(self) -> bool:
+        """May this person change the settings of the shop, or without one of every shop?"""
+        return self.is_active and self.role == Role.ADMIN
 
     @property
     def can_read_console(self) -> bool:

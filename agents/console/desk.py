@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth import authenticate
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from accounts.console import Right, has_right, user_of
 from accounts.live import Live, live, nothing_new, wants_fragment
+from accounts.step_up import doubt_about
 from agents.console import desk_forms, desk_sights
 from agents.console.conversation import conversation_of
 from agents.console.desk_sights import DeskSight
@@ -31,7 +31,6 @@ class Refusal:
 
 
 MALFORMED = "Say how it ended and how you know it. Nothing was settled."
-WRONG_PASSWORD = "That is not your password. Nothing was settled."  # noqa: S105
 REFUSALS: dict[type[settlement.SettlementError], tuple[int, str]] = {
     settlement.WrongStateError: (409, "This does not wait for a person (any more)."),
     settlement.NotAllowedError: (403, "You may not settle this. Nothing was settled."),
@@ -96,8 +95,9 @@ def settle(request: HttpRequest, operation_id: int) -> HttpResponse:
     form = desk_forms.SettleForm(request.POST)
     if not form.is_valid():
         return _page(request, desk_sights.see(found), Refusal(422, MALFORMED, "settle"))
-    if not _is_password(request, form.cleaned_data["password"]):
-        return _page(request, desk_sights.see(found), Refusal(403, WRONG_PASSWORD, "settle"))
+    doubt = _doubt(request, form.cleaned_data, "settle")
+    if doubt is not None:
+        return _page(request, desk_sights.see(found), doubt)
     try:
         if _shop_shows_it(request, found):
             return _back(found, Showed.DONE)
@@ -120,8 +120,9 @@ def confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
     if not form.is_valid():
         return _page(request, desk_sights.see(found), Refusal(422, MALFORMED, "confirm"))
     settlement_id = _settlement_of(found, form.cleaned_data["settlement"])
-    if not _is_password(request, form.cleaned_data["password"]):
-        return _page(request, desk_sights.see(found), Refusal(403, WRONG_PASSWORD, "confirm"))
+    doubt = _doubt(request, form.cleaned_data, "confirm")
+    if doubt is not None:
+        return _page(request, desk_sights.see(found), doubt)
     try:
         if _shop_shows_it(request, found):
             return _back(found, Showed.DONE)
@@ -179,12 +180,10 @@ def _settlement_of(found: Operation, settlement_id: int) -> int:
     return settlement_id
 
 
-def _is_password(request: HttpRequest, password: str) -> bool:
+def _doubt(request: HttpRequest, given: dict[str, Any], form: str) -> Refusal | None:
     """Money may have moved, so we make sure that it is them."""
-    username = user_of(request).username
-    return (
-        bool(password) and authenticate(request, username=username, password=password) is not None
-    )
+    doubt = doubt_about(request, password=given["password"], code=given["code"])
+    return Refusal(doubt.status, f"{doubt.value} Nothing was settled.", form) if doubt else None
 
 
 def _shop_shows_it(request: HttpRequest, found: Operation) -> bool:

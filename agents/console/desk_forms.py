@@ -16,6 +16,7 @@ class SettleForm(forms.Form):
     reference = forms.CharField(max_length=120, required=False)
     evidence = forms.CharField(max_length=MAX_EVIDENCE)
     password = forms.CharField(max_length=500, required=False, strip=False)
+    code = forms.CharField(max_length=100, required=False)
 
 
 class ConfirmForm(forms.Form):
@@ -23,6 +24,7 @@ class ConfirmForm(forms.Form):
 
     settlement = forms.IntegerField(min_value=1, max_value=2**63 - 1)
     password = forms.CharField(max_length=500, required=False, strip=False)
+    code = forms.CharField(max_length=100, required=False)
 
 
 class TurnDownForm(forms.Form):

@@ -21,7 +21,7 @@ from script.lib.ports import HOST, Ports
 from script.lib.supervisor import StoppedError, Supervisor, identities
 
 READY_WITHIN = 90  # seconds
-USERS = ("staff", "staff2", "auditor", "admin")
+USERS = ("staff", "staff2", "auditor", "admin", "admin2")
 PASSWORD = "countersign-demo"  # noqa: S105 - of the demo, printed for everybody, refused elsewhere
 
 

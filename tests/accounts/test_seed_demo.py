@@ -84,6 +84,7 @@ def test_the_demos_people_can_do_what_their_roles_say(pretend_shop):
         "staff2": (Role.STAFF, shop, True, False, True),
         "auditor": (Role.AUDITOR, shop, False, False, True),
         "admin": (Role.ADMIN, None, False, True, True),
+        "admin2": (Role.ADMIN, shop, False, False, True),
     }
     request = RequestFactory().post("/")
     for username in people:

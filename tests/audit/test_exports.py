@@ -40,7 +40,12 @@ def lose_the_worker(export: Export) -> None:
 
 
 def fetch(export: Export, **changes) -> Export:
-    details: dict[str, Any] = {"owner_id": OWNER, "shop_id": SHOP, "actor": "auditor:audrey", "now": NOW}
+    details: dict[str, Any] = {
+        "owner_id": OWNER,
+        "shop_id": SHOP,
+        "actor": "auditor:audrey",
+        "now": NOW,
+    }
     return exports.fetch(export_id=export.pk, **details | changes)
 
 
@@ -428,9 +433,7 @@ def test_words_that_were_erased_after_the_export_are_not_fetched_and_the_file_go
     record_committed(full_entry(personal="It came broken"))
     told = make_export(is_redacted=False, reason="Case 12")
     redacted = make_export()
-    services.erase_customer(
-        shop_id=SHOP, customer="ada", actor="system", at=timezone.now()
-    )
+    services.erase_customer(shop_id=SHOP, customer="ada", actor="system", at=timezone.now())
 
     with pytest.raises(ExportGoneError, match="have since been erased"):
         fetch(told)

@@ -18,6 +18,7 @@ from audit import services as audit
 from config import console_urls
 from tests.console.desk import PASSWORD, make_person, make_question
 from tests.factories import make_shop
+from tests.two_people import propose_change
 
 SIGN_IN = 302
 OK, NO, NOT_THERE, NOT_SO = 200, 403, 404, 405
@@ -67,6 +68,24 @@ ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
     "customer-erase": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
     "switches": ("GET", (SIGN_IN, NO, OK, NO, OK, OK)),
     "turn": ("POST", (SIGN_IN, NO, 422, NO, 422, 422)),
+    "login-code": ("GET", (SIGN_IN, SIGN_IN, SIGN_IN, SIGN_IN, SIGN_IN, SIGN_IN)),
+    "security": ("GET", (*EVERYBODY_READS, OK)),
+    "factor-begin": ("POST", (SIGN_IN, NO, NO, NO, NO, NO)),  # the password is missing
+    "factor-confirm": ("POST", (SIGN_IN, 422, 422, 422, 422, 422)),
+    "factor-codes": ("POST", (SIGN_IN, NO, NO, NO, NO, NO)),
+    "factor-remove": ("POST", (SIGN_IN, NO, NO, NO, NO, NO)),
+    "sessions": ("POST", (SIGN_IN, DONE, DONE, DONE, DONE, DONE)),
+    "password": ("POST", (SIGN_IN, 422, 422, 422, 422, 422)),
+    "settings": ("GET", (SIGN_IN, NO, NO, NO, OK, NO)),
+    "people": ("GET", (SIGN_IN, NO, NO, NO, OK, NO)),
+    "factor-reset": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
+    "shop-settings": ("GET", (SIGN_IN, NO, NO, NO, OK, NO)),
+    "shop-change": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
+    "change-confirm": ("POST", (SIGN_IN, NO, NO, NO, NO, NO)),  # the password is missing
+    "change-turn-down": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
+    "shop-secrets": ("GET", (SIGN_IN, NO, NO, NO, OK, NO)),
+    "secret-add": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
+    "secret-retire": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
     "audit": ("GET", (*EVERYBODY_READS, OK)),
     "event": ("GET", (*EVERYBODY_READS, NOT_THERE)),
     "export": ("POST", (SIGN_IN, NO, NO, 422, 422, NO)),
@@ -130,6 +149,9 @@ def world(shop) -> World:
         "view_id": SavedView.objects.create(
             user=people["staff"], page="queue", name="Mine", query="person=mine"
         ).pk,
+        "shop_id": shop.pk,
+        "user_id": people["staff"].pk,
+        "change_id": propose_change(shop).pk,
     }
     return World(clients, ids)
 
@@ -161,7 +183,7 @@ def test_an_action_needs_its_csrf_token(world: World, name: str):
 
 def test_a_page_is_not_posted_to(world: World):
     for name, (method, _) in ROUTES.items():
-        if method == "GET" and name != "login":
+        if method == "GET" and name not in {"login", "login-code"}:
             assert world.ask("POST", name, "admin").status_code in {NOT_SO}, name
 
 

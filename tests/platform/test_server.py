@@ -89,7 +89,7 @@ def test_a_start_serves_and_says_where_and_a_stop_leaves_nothing_of_it(start):
     assert names == {"web", "worker", "beat", "sealer", "shop", "model"}
     assert found.urls["console"] in text
     assert found.urls["shop"] in text
-    assert "staff, staff2, auditor, admin; password countersign-demo" in text
+    assert "staff, staff2, auditor, admin, admin2; password countersign-demo" in text
     assert server.process.returncode == 0
     assert alive(found) == set()
     assert not record.path_in(server.folder).exists()
