@@ -17,7 +17,7 @@ class Right(Enum):
     EXPORT = "export"  # take the trail away in a file
     SWITCH = "switch"  # stop tools
     KEEP = "keep"  # copy, hold and erase what is kept of a customer
-    TEXTS = "texts"  # write the shop's ready-made answers
+    TEXTS = "texts"  # write the shop's ready-made answers, and when its staff are reminded
     CONFIGURE = "configure"  # change a shop's settings
 
 

@@ -105,7 +105,7 @@ def who_may_answer(*, shop_id: int | None) -> list[User]:
 def _questions() -> QuerySet[Approval]:
     return Approval.objects.filter(role=Role.STAFF).select_related(
         "operation__customer__shop",
-        "operation__shop",
+        "operation__shop__attention",
         "handling__assigned_to",
         "handling__snoozed_by",
     )

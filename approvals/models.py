@@ -1,14 +1,15 @@
 """Approvals: one question put to one role about one sealed operation."""
 
 import uuid
-from datetime import datetime
+from datetime import datetime, time
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django_fsm import FSMField, transition
 from typing_extensions import override
 
-from accounts.models import Role, User
+from accounts.models import Role, Shop, User
 from tools.models import Operation
 
 
@@ -143,3 +144,91 @@ class Watch(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.user_id} at {self.approval_id}"
+
+
+def working_days() -> list[int]:
+    """Monday to Friday, as ISO numbers them."""
+    return [1, 2, 3, 4, 5]
+
+
+class Attention(models.Model):
+    """When a shop's staff are at work, and how long a question may wait for them meanwhile.
+
+    Times of day are in the shop's time zone; minutes are minutes of work. `escalate_to` are e-mail
+    addresses that are told when a question is late, instead of those who could answer it.
+    """
+
+    shop = models.OneToOneField(Shop, on_delete=models.PROTECT, related_name="attention")
+    opens_at = models.TimeField(default=time(9))
+    closes_at = models.TimeField(default=time(17))
+    weekdays = ArrayField(models.PositiveSmallIntegerField(), default=working_days)
+    warn_minutes = models.PositiveIntegerField(default=60)
+    late_minutes = models.PositiveIntegerField(default=240)
+    escalate_to = ArrayField(models.CharField(max_length=254), default=list)
+    sends_mail = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="attention_opens_before_it_closes", condition=Q(opens_at__lt=F("closes_at"))
+            ),
+            models.CheckConstraint(
+                name="attention_warns_before_it_is_late",
+                condition=Q(warn_minutes__gt=0, warn_minutes__lt=F("late_minutes")),
+            ),
+            models.CheckConstraint(
+                name="attention_days_of_a_week",
+                condition=Q(weekdays__contained_by=[1, 2, 3, 4, 5, 6, 7]) & Q(weekdays__len__gt=0),
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"attention of {self.shop_id}"
+
+
+class Level(models.TextChoices):
+    """How pressing a question has become."""
+
+    WARNING = "warning"
+    LATE = "late"
+
+
+class ReminderStatus(models.TextChoices):
+    SENDING = "sending"
+    SENT = "sent"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+class Reminder(models.Model):
+    """One e-mail to one person about one question at one level: sent once, or not at all.
+
+    It is written before the mail leaves. A worker that dies meanwhile leaves `sending`, and nobody
+    sends it again: of a reminder, none is better than two.
+    """
+
+    approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="reminders")
+    level = models.CharField(max_length=10, choices=Level.choices)
+    recipient = models.CharField(max_length=254)
+    status = models.CharField(
+        max_length=10, choices=ReminderStatus.choices, default=ReminderStatus.SENDING
+    )
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="reminder_once", fields=["approval", "level", "recipient"]
+            ),
+            models.CheckConstraint(
+                name="reminder_level_valid", condition=Q(level__in=Level.values)
+            ),
+            models.CheckConstraint(
+                name="reminder_status_valid", condition=Q(status__in=ReminderStatus.values)
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.level} about {self.approval_id}: {self.status}"

@@ -7,13 +7,14 @@ a yes and an expiry in the same instant, exactly one takes effect.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.db import transaction
 
 from accounts.models import Role, User
 from accounts.rights import get_countersigner
 from approvals import selectors
-from approvals.models import DECIDED, Approval, ApprovalStatus
+from approvals.models import DECIDED, Approval, ApprovalStatus, Attention
 from approvals.signals import approval_changed
 from audit import services as audit
 from tools import operations
@@ -346,4 +347,23 @@ def _record(
             task_id=operation.task_id,
             shop_id=operation.shop_id,
         )
+    )
+
+
+@transaction.atomic
+def set_attention(*, shop_id: int, by: User, now: datetime, **values: Any) -> None:
+    """Set a shop's working hours and reminders (the fields of `Attention`). Counts from now on."""
+    Attention.objects.update_or_create(shop_id=shop_id, defaults=values)
+    shown = {
+        name: value if isinstance(value, bool | int) else str(value)
+        for name, value in values.items()
+        if name != "escalate_to"
+    }
+    audit.record(
+        actor=by.actor,
+        action="attention.changed",
+        subject=f"shop:{shop_id}",
+        at=now,
+        shop_id=shop_id,
+        data={**shown, "escalate_to": len(values.get("escalate_to", []))},
     )

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from approvals import inbox
+from approvals.attention import level_of
 from approvals.models import Approval, ApprovalStatus, Handling
 from tools.erasing import content_of
 from tools.explain import why_staff
@@ -31,6 +32,8 @@ class Sight:
     flags: Sequence[str] = ()
     # Names of the colleagues who have its page open.
     watchers: Sequence[str] = ()
+    # "warning" or "late" once it has waited for so long in working hours; "" before.
+    level: str = ""
 
     @property
     def handling(self) -> Handling | None:
@@ -107,7 +110,11 @@ def see_all(approvals: Sequence[Approval], *, viewer: User) -> list[Sight]:
 
 def _sight(approval: Approval, why: str, viewer: User) -> Sight:
     operation = approval.operation
+    now = timezone.now()
+    is_open = approval.status == ApprovalStatus.OPEN
+    level = level_of(operation.shop, asked_at=approval.asked_at, now=now) if is_open else None
     told: dict[str, Any] = {
+        "level": level.value if level else "",
         "flags": inbox.flags_of(approval),
         "watchers": [
             watch.user.get_full_name() or watch.user.get_username()

@@ -24,8 +24,10 @@ app.conf.update(
     beat_schedule={
         "sweep": {"task": "agents.sweep", "schedule": float(settings.SWEEP_SECONDS)},
         "expire approvals": {"task": "approvals.expire", "schedule": 10.0},
+        "remind staff": {"task": "approvals.remind", "schedule": 60.0},
         "tell shops of revocations": {"task": "accounts.revocations", "schedule": 30.0},
         "finish erasures": {"task": "agents.erasures", "schedule": 60.0},
+        "let go of old texts": {"task": "agents.retention", "schedule": 600.0},
         "send notices": {"task": "accounts.notices", "schedule": 5.0},
         "look after exports": {"task": "audit.exports", "schedule": 20.0},
     },

@@ -12,6 +12,7 @@ from accounts.views import people, security, shop_secrets, shop_settings, sign_i
 from agents.console import canned_views as canned
 from agents.console import customers, desk, habits, tasks, tickets
 from agents.console.conversation import conversation_of
+from approvals import attention_views as attention
 from approvals import inbox_views as inbox
 from approvals import views as approvals
 from audit import views as audit
@@ -80,6 +81,8 @@ urlpatterns = [
     action(
         "views/<bigint:view_id>/forget/", habits.forget_view, needs=Right.READ, name="forget-view"
     ),
+    page("attention/", attention.overview, needs=Right.READ, name="attention"),
+    action("attention/save/", attention.save, needs=Right.TEXTS, name="save-attention"),
     page("keys/", habits.keys, needs=Right.READ, name="keys"),
     action("keys/switch/", habits.switch_keys, needs=Right.READ, name="switch-keys"),
     page("tasks/<bigint:task_id>/", tasks.task, needs=Right.READ, name="task"),
@@ -107,9 +110,7 @@ urlpatterns = [
         name="desk-close-case",
     ),
     page("customers/", customers.overview, needs=Right.KEEP, name="customers"),
-    page(
-        "customers/<bigint:customer_id>/", customers.customer, needs=Right.KEEP, name="customer"
-    ),
+    page("customers/<bigint:customer_id>/", customers.customer, needs=Right.KEEP, name="customer"),
     action(
         "customers/<bigint:customer_id>/copy/",
         customers.copy,

@@ -1,0 +1,3 @@
+"""The names of the approvals' jobs."""
+
+REMIND = "approvals.remind"
