@@ -27,8 +27,8 @@ FOLDER = ROOT / "docs" / "images"
 PASSWORD = "countersign-demo"  # noqa: S105 - the demo's, printed at every start
 READY_SECONDS = 180
 PATIENCE = 30_000  # milliseconds for a page or a state
-DESK = {"width": 1440, "height": 900}
-PHONE = {"width": 390, "height": 844}
+DESK = (1440, 900)  # pixels
+PHONE = (390, 844)
 CHROMIUM_WORDS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 CONNECTED = re.compile("open|person")
 
@@ -77,7 +77,7 @@ class Photographer:
 
     def _mug(self) -> None:
         """Forty dollars: the customer's yes is enough."""
-        with self._context(**DESK) as context:
+        with self._context(DESK) as context:
             page = context.new_page()
             chat = self._open_chat(page, "ada")
             _say(chat, "My mug from order 1042 arrived broken, please refund it")
@@ -90,7 +90,7 @@ class Photographer:
 
     def _chair(self) -> None:
         """Four hundred: staff are asked too, and see why."""
-        with self._context(**PHONE, dark=True) as context:
+        with self._context(PHONE, dark=True) as context:
             page = context.new_page()
             chat = self._open_chat(page, "ada")
             chat.get_by_role("button", name="Conversations").click()
@@ -121,7 +121,7 @@ class Photographer:
 
     @contextmanager
     def _signed_in(self, person: str) -> Iterator[Page]:
-        with self._context(**DESK) as context:
+        with self._context(DESK) as context:
             page = context.new_page()
             page.goto(f"{self._urls['web']}/console/login/")
             page.get_by_label("Username").fill(person)
@@ -131,9 +131,9 @@ class Photographer:
             yield page
 
     @contextmanager
-    def _context(self, width: int, height: int, *, dark: bool = False) -> Iterator[BrowserContext]:
+    def _context(self, size: tuple[int, int], *, dark: bool = False) -> Iterator[BrowserContext]:
         context = self._browser.new_context(
-            viewport={"width": width, "height": height},
+            viewport={"width": size[0], "height": size[1]},
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
         )
