@@ -5,6 +5,7 @@ It speaks to the shop's own base address and to nothing else, whatever an answer
 
 import base64
 import re
+import secrets
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -26,7 +27,18 @@ class GrantRefusedError(Exception):
 
 
 class ShopUnavailableError(Exception):
-    """The shop cannot be reached, or answers nothing that makes sense. Try again later."""
+    """The shop cannot be reached, or answers nothing that makes sense. Try again later.
+
+    `retry_after` is in seconds, None when the shop did not say.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ClientRefusedError(ShopUnavailableError):
+    """The shop does not take our own name and secret: nothing works there, for any customer."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,16 @@ def revoke(endpoint: Endpoint, refresh_token: str) -> None:
     """Tell the shop to forget the delegation. Raises ShopUnavailableError when it was not told."""
     answer = _post(endpoint, "/oauth/revoke", {"token": refresh_token})
     if answer.status != 200:
-        raise ShopUnavailableError(f"The shop did not take the revocation ({answer.status})")
+        raise _away(answer, "The shop did not take the revocation")
+
+
+def check_client(endpoint: Endpoint) -> None:
+    """Whether the shop takes our name and secret, found out without touching any delegation.
+
+    It is asked to forget a token that never was, which it has to answer with 200 (RFC 7009, 2.2).
+    Raises ClientRefusedError or ShopUnavailableError.
+    """
+    revoke(endpoint, secrets.token_urlsafe(32))
 
 
 def fetch_jwks(base_url: str) -> list[dict[str, Any]]:
@@ -100,9 +121,19 @@ def _grant(endpoint: Endpoint, form: dict[str, str]) -> Tokens:
     if answer.status == 400 and body.get("error") == "invalid_grant":
         raise GrantRefusedError
     if answer.status != 200:
-        # 401 invalid_client included: our secret is wrong, which is no word about the customer.
-        raise ShopUnavailableError(f"The shop gives no token ({answer.status})")
+        raise _away(answer, "The shop gives no token")
     return _tokens(body)
+
+
+def _away(answer: wire.Answer, what: str) -> ShopUnavailableError:
+    """401, 403 and invalid_client (RFC 6749, 5.2) are about us, and no word about the customer."""
+    message = f"{what} ({answer.status})"
+    refusals = {"invalid_client", "unauthorized_client"}
+    if answer.status in {401, 403} or (
+        answer.status == 400 and _json_object(answer).get("error") in refusals
+    ):
+        return ClientRefusedError(message)
+    return ShopUnavailableError(message, answer.retry_after() if answer.status == 429 else None)
 
 
 def _tokens(body: dict[str, Any]) -> Tokens:

@@ -10,8 +10,8 @@ from accounts import oauth
 from accounts.identity import Identity, IdentityError, refuse_unwelcome, verify_identity
 from accounts.keys import decrypt, encrypt
 from accounts.models import Customer, CustomerStatus, Delegation, Shop
-from accounts.oauth import GrantRefusedError, ShopUnavailableError
-from accounts.signals import access_revoked
+from accounts.oauth import ClientRefusedError, GrantRefusedError, ShopUnavailableError
+from accounts.signals import access_revoked, client_refused
 from audit import services as audit
 
 # A token with less than this left is not used any more: a call must not outlive it.
@@ -21,11 +21,13 @@ REFUSED_BY_SHOP = "refused_by_shop"
 logger = logging.getLogger(__name__)
 
 __all__ = [
+    "ClientRefusedError",
     "CustomerStatusError",
     "DelegationRevokedError",
     "ShopUnavailableError",
     "access_token",
     "block_customer",
+    "check_client",
     "ensure_delegation",
     "revoke_delegation",
     "tell_shops_of_revocations",
@@ -61,6 +63,9 @@ def ensure_delegation(*, customer_id: int, token: str, now: datetime) -> Delegat
         tokens = oauth.exchange(_endpoint(customer.shop), token)
     except GrantRefusedError as exc:
         raise DelegationRevokedError("The shop refuses to delegate") from exc
+    except ClientRefusedError:
+        client_refused.send(sender=Shop, shop_id=customer.shop_id)
+        raise
     return _keep_delegation(customer, identity, tokens, now)
 
 
@@ -81,6 +86,16 @@ def access_token(*, customer_id: int, refused: str = "") -> str:
         if token != refused:
             return token
     return _refresh(delegation)
+
+
+def check_client(shop: Shop) -> None:
+    """Ask the shop whether it takes our own name and secret.
+
+    Never inside a transaction. Raises ClientRefusedError or ShopUnavailableError.
+    """
+    endpoint = _endpoint(shop)
+    _let_go_of_connection()
+    oauth.check_client(endpoint)
 
 
 def revoke_delegation(*, customer_id: int, reason: str, actor: str, now: datetime) -> bool:

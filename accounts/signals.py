@@ -8,3 +8,6 @@ access_revoked = Signal()
 
 # Sent once the demo shop and its people are there, so that others add theirs: shop_id.
 demo_seeded = Signal()
+
+# The shop does not take our own name and secret. Sends: shop_id.
+client_refused = Signal()

@@ -5,14 +5,17 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Literal, NoReturn
 
 import httpx
+from django.utils import timezone
 
 from accounts import outbound
 
 MAX_RESPONSE = 256 * 1024  # bytes
+MAX_RETRY_AFTER = 3600.0  # seconds
 CONNECT_TIMEOUT = 3.0  # seconds
 
 BrokenKind = Literal["timeout", "reset", "unreadable"]
@@ -47,6 +50,17 @@ class Answer:
             return storable(json.loads(self.body, parse_constant=_refuse_constant))
         except RecursionError as exc:
             raise ValueError("nested too deeply") from exc
+
+    def retry_after(self) -> float | None:
+        """Seconds to wait, between 0 and an hour; None when the header is missing or odd."""
+        text = self.headers.get("retry-after", "")
+        if text.isascii() and text.isdigit():
+            return min(float(text[:9]), MAX_RETRY_AFTER)
+        try:
+            seconds = (parsedate_to_datetime(text) - timezone.now()).total_seconds()
+        except (ValueError, TypeError):
+            return None
+        return max(0.0, min(seconds, MAX_RETRY_AFTER))
 
 
 def read(

@@ -16,6 +16,11 @@ def advance(*, task_ids: list[int], **_: Any) -> None:
     services.advance(task_ids=task_ids)
 
 
+@shared_task(name=dispatch.GO_ON, ignore_result=True)
+def go_on(*, shop_id: int, **_: Any) -> None:
+    services.go_on(shop_id=shop_id)
+
+
 @shared_task(name=dispatch.SWEEP, ignore_result=True)
 def sweep(**_: Any) -> None:
     services.sweep()

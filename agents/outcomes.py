@@ -38,9 +38,15 @@ class OperationStands:
 
 @dataclass(frozen=True)
 class ShopAway:
-    """The shop could not be asked; nothing was changed there."""
+    """The shop could not be asked; nothing was changed there.
+
+    `retry_after` is in seconds, where it is known when to ask again. `is_known`: nobody was asked,
+    since it is known already that the shop does not answer.
+    """
 
     kind: str
+    retry_after: float | None = None
+    is_known: bool = False
 
 
 @dataclass(frozen=True)

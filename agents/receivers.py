@@ -7,7 +7,7 @@ from django.dispatch import receiver
 from agents import dispatch, events
 from agents.models import Task
 from approvals.signals import approval_changed
-from tools.signals import evidence_came, operation_moved
+from tools.signals import evidence_came, operation_moved, shop_answers
 from tools.trigger import Point, reach
 
 
@@ -20,6 +20,11 @@ def wake_task(*, task_id: int, **_: Any) -> None:
 @receiver(evidence_came)
 def look_again(*, task_id: int, **_: Any) -> None:
     dispatch.wake(task_id)
+
+
+@receiver(shop_answers)
+def go_on_with_shop(*, shop_id: int, **_: Any) -> None:
+    dispatch.go_on(shop_id)
 
 
 @receiver(approval_changed)

@@ -26,13 +26,15 @@ from audit import services as audit
 from tools import gateway, operations
 from tools.clock import database_now
 from tools.models import Kind, Operation, State
-from tools.reconcile import delay_before_next_look
+from tools.reconcile import delay_asked_for, delay_before_next_look
 from tools.trigger import Point, reach
 
 # Tries of one model call before a person is asked; waits double from one second to a minute.
 MAX_MODEL_TRIES = 6
 MAX_SHOP_TRIES = 5
 NOT_NOW_SECONDS = 15.0
+# A shop that asks for a longer wait than this cannot be seen now: the customer is told so.
+READ_PATIENCE = 30.0  # seconds
 NOTHING = Amount(0, 0)
 
 
@@ -150,16 +152,18 @@ class Recording:
         elif operation.state == State.UNKNOWN:
             self._wait(TaskStatus.WAITING_OUTCOME, delay_before_next_look(operation, self.now))
         elif operation.state == State.APPROVED:
-            self._wait(TaskStatus.WAITING_APPROVAL, NOT_NOW_SECONDS)
+            asked = delay_asked_for(operation, self.now)
+            self._wait(TaskStatus.WAITING_APPROVAL, asked or NOT_NOW_SECONDS)
         else:
             self._wait(TaskStatus.WAITING_OUTCOME, NOT_NOW_SECONDS)
 
     def _shop_away(self, away: ShopAway) -> None:
-        operation = self.step.operation
-        if operation is not None:
+        wait = away.retry_after
+        if self.step.operation is not None:
             # Approved and not sent: it stays approved, until the shop is back or its time is over.
-            self._wait(TaskStatus.WAITING_OUTCOME, NOT_NOW_SECONDS, error=away.kind)
-        elif self.step.attempts >= MAX_SHOP_TRIES or self.held.task.workflow:
+            seconds = NOT_NOW_SECONDS if wait is None else wait
+            self._wait(TaskStatus.WAITING_OUTCOME, seconds, error=away.kind)
+        elif self._has_no_patience_for(away):
             self._finish_step(
                 {"error": "unavailable", "message": "The shop cannot be reached at the moment."},
                 error="unavailable",
@@ -167,7 +171,16 @@ class Recording:
             self._move_on()
         else:
             delay = min(2.0 ** (self.step.attempts - 1), 60.0)
-            self._try_again(TaskStatus.RUNNING, delay, error=away.kind)
+            self._try_again(TaskStatus.RUNNING, max(delay, wait or 0.0), error=away.kind)
+
+    def _has_no_patience_for(self, away: ShopAway) -> bool:
+        """Is it better to say at once that the shop cannot be seen?"""
+        return (
+            away.is_known
+            or self.step.attempts >= MAX_SHOP_TRIES
+            or bool(self.held.task.workflow)
+            or (away.retry_after or 0.0) > READ_PATIENCE
+        )
 
     # --- What follows -----------------------------------------------------------------------
 

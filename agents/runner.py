@@ -18,6 +18,7 @@ from agents.outcomes import (
 from agents.store import Claim
 from approvals.services import is_still_granted
 from tools import gateway, reconcile, sending
+from tools.adapters import RestingError
 from tools.clients.errors import ThrottledError, UnavailableError
 from tools.models import Operation, State
 from tools.outside import leave_database
@@ -39,7 +40,11 @@ def run(held: Claim) -> StepOutcome:
             return OperationStands(_drive(held.step.operation, held.lease))
         return _examine(held)
     except (UnavailableError, ThrottledError, ShopUnavailableError) as exc:
-        return ShopAway(type(exc).__name__)
+        return ShopAway(
+            type(exc).__name__,
+            retry_after=getattr(exc, "retry_after", None),
+            is_known=isinstance(exc, RestingError),
+        )
 
 
 def caller_of(held: Claim) -> gateway.Caller:

@@ -33,6 +33,8 @@ from tools.registry import EFFECTS
 from tools.sending import Lease
 from tools.trigger import Point, reach
 
+# The error of a step that waits until its shop is called again.
+SHOP_RESTS = "RestingError"
 EFFECT_TOOLS = frozenset(tool.name for tool in EFFECTS.values())
 
 # Ready: never claimed or its lease ran out; or what it waited for has come.
@@ -104,6 +106,17 @@ def find_ready(*, for_seconds: float = 0, limit: int = 500) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(_FIND_READY, [abilities.ours(), for_seconds, limit])
         return [task_id for (task_id,) in cursor.fetchall()]
+
+
+def find_resting(*, shop_id: int, limit: int = 1000) -> list[int]:
+    """Tasks that sleep with a change to send because their shop was known not to answer."""
+    resting = Task.objects.filter(
+        shop_id=shop_id,
+        status=TaskStatus.WAITING_OUTCOME,
+        steps__status=StepStatus.WAITING,
+        steps__error=SHOP_RESTS,
+    )
+    return list(resting.order_by("pk").values_list("pk", flat=True)[:limit])
 
 
 def claim(task_ids: Sequence[int]) -> list[Claim]:

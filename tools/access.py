@@ -7,6 +7,7 @@ from django.conf import settings
 
 from accounts import services as accounts
 from accounts.models import Customer
+from tools import adapters
 from tools.clients.errors import UnauthorizedError
 from tools.clients.shop import ShopClient
 from tools.outside import leave_database
@@ -19,7 +20,7 @@ def client_for(customer: Customer, *, refused: str = "") -> ShopClient:
 
     May call the shop for a fresh token, so never inside a transaction; returns with no database
     connection held. `refused` is a token that the shop does not take any more. Raises
-    DelegationRevokedError or ShopUnavailableError (accounts.services).
+    DelegationRevokedError or ShopUnavailableError (accounts.services); `ask` says when to call.
     """
     leave_database()
     token = accounts.access_token(customer_id=customer.pk, refused=refused)
@@ -30,14 +31,15 @@ def client_for(customer: Customer, *, refused: str = "") -> ShopClient:
 def ask(customer: Customer, read: Callable[[ShopClient], T]) -> T:
     """Read at the shop as this customer, holding no database connection.
 
-    A token that the shop no longer takes is replaced once: it may have forgotten its tokens, and
+    While the shop is known not to answer, nobody calls it: RestingError. A token that the shop no longer takes is replaced once: it may have forgotten its tokens, and
     only its refusal of a fresh one says that our leave to act is over. Raises what `client_for`
     and the client raise.
     """
-    client = client_for(customer)
-    try:
-        return read(client)
-    except UnauthorizedError as exc:
-        if exc.status != 401:
-            raise
-    return read(client_for(customer, refused=client.token))
+    with adapters.through(customer.shop):
+        client = client_for(customer)
+        try:
+            return read(client)
+        except UnauthorizedError as exc:
+            if exc.status != 401:
+                raise
+        return read(client_for(customer, refused=client.token))

@@ -6,8 +6,8 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from accounts.models import Shop
-from accounts.signals import demo_seeded
-from tools import documents
+from accounts.signals import client_refused, demo_seeded
+from tools import adapters, documents
 
 
 @receiver(demo_seeded, dispatch_uid="tools.load_demo_policies")
@@ -19,3 +19,9 @@ def load_demo_policies(*, shop_id: int, **_: Any) -> None:
         actor="system",
         now=timezone.now(),
     )
+
+
+@receiver(client_refused, dispatch_uid="tools.pause_adapter")
+def pause_adapter(*, shop_id: int, **_: Any) -> None:
+    """A sign-in found it out before any task did."""
+    adapters.pause(Shop.objects.get(pk=shop_id))

@@ -13,6 +13,7 @@ from django.db import transaction
 from accounts.services import DelegationRevokedError, ShopUnavailableError
 from tools import ablation, execution, operations
 from tools.access import ask
+from tools.adapters import RestingError
 from tools.clients.capabilities import Capabilities, for_provider
 from tools.clients.errors import (
     NotFoundError,
@@ -20,21 +21,22 @@ from tools.clients.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from tools.clients.shapes import Order, Receipt
+from tools.clients.shapes import Order
 from tools.clock import database_now
 from tools.execution import StillGranted
 from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, State
-from tools.proof import LOOK_UP, TAKEN_BACK, Effect, effects_told, is_approved_one, proves
+from tools.outcome import Outcome, of_look_up
+from tools.proof import LOOK_UP, TAKEN_BACK, effects_told, is_approved_one
 from tools.sending import (
     ACCESS_REVOKED,
     ORDER_NOT_FOUND,
     STALE_WORKER,
     Lease,
-    Outcome,
     carrier_of,
     get,
     holds,
     is_behind,
+    is_waiting,
     look_at_subject,
     new_attempt,
     settle,
@@ -69,6 +71,8 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
         return settle(operation.pk, seen, lease)
     if operation.kind == Kind.CLOSE_TICKET:
         return _leave_to_person(operation.pk, lease, "mail has no key: it is never sent again")
+    if is_waiting(operation):
+        return operation
     capabilities = ablation.heeded(for_provider(operation.shop.provider))
     try:
         if capabilities.lookup_by_key:
@@ -76,12 +80,12 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
                 operation.customer, lambda client: client.find_effect(operation.idempotency_key)
             )
             if receipt is not None:
-                return settle(operation.pk, _from_look_up(operation, receipt), lease)
+                return settle(operation.pk, of_look_up(operation, receipt), lease)
         if not _should_send_again(operation.pk, lease, capabilities):
             return get(operation.pk)
         client, subject = look_at_subject(operation)
     except _CANNOT_ASK as exc:
-        return _wait_or_give_up(operation.pk, lease, f"look-up failed: {type(exc).__name__}")
+        return _wait_or_give_up(operation.pk, lease, exc)
     operation, attempt = _begin_again(operation.pk, subject, lease, still_granted)
     if attempt is None:
         return operation
@@ -109,9 +113,19 @@ def hand_over(*, operation_id: int, lease: Lease, why: str) -> None:
 
 
 def delay_before_next_look(operation: Operation, now: datetime) -> float:
-    """Seconds to wait: half of what has passed since the first send, from 2 seconds to 5 minutes."""
+    """Seconds to wait: half of what has passed since the first send, from 2 seconds to 5 minutes.
+
+    Longer only where the shop has asked for it.
+    """
     since = (now - (operation.first_sent_at or now)).total_seconds()
-    return min(max(2.0, since / 2), 300.0)
+    return max(min(max(2.0, since / 2), 300.0), delay_asked_for(operation, now))
+
+
+def delay_asked_for(operation: Operation, now: datetime) -> float:
+    """Seconds until the moment that the shop has named; 0 when it has named none."""
+    if operation.not_before is None:
+        return 0.0
+    return max(0.0, (operation.not_before - now).total_seconds())
 
 
 def _take_over(operation_id: int, lease: Lease) -> Operation:
@@ -167,16 +181,6 @@ def _told_by_shop(operation: Operation) -> Outcome | None:
     if told:
         return Outcome(AttemptOutcome.SUCCEEDED, "told_by_webhook", reference=told[0].reference)
     return None
-
-
-def _from_look_up(operation: Operation, receipt: Receipt) -> Outcome:
-    """The provider shows an effect under our key: is it the one that was approved?"""
-    effect = Effect.of_receipt(receipt)
-    if not is_approved_one(operation, effect):
-        return Outcome(AttemptOutcome.UNKNOWN, "look_up_mismatch", needs_person=True)
-    if not proves(operation, effect):
-        return Outcome(AttemptOutcome.UNKNOWN, "look_up_taken_back", needs_person=True)
-    return Outcome(AttemptOutcome.SUCCEEDED, "found_by_look_up", reference=receipt.id)
 
 
 def _should_send_again(operation_id: int, lease: Lease, capabilities: Capabilities) -> bool:
@@ -271,14 +275,19 @@ def _begin_again(
         return operation, new_attempt(operation, lease)
 
 
-def _wait_or_give_up(operation_id: int, lease: Lease, why: str) -> Operation:
+def _wait_or_give_up(operation_id: int, lease: Lease, failure: Exception) -> Operation:
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
         now = database_now()
         if operation.state != State.UNKNOWN or not holds(lease, operation):
             return operation
         if operation.first_sent_at is not None and now - operation.first_sent_at >= GIVE_UP_AFTER:
-            _ask_person(operation, why, now)
+            _ask_person(operation, f"look-up failed: {type(failure).__name__}", now)
+            return operation
+        wait = getattr(failure, "retry_after", None)
+        if wait is not None and not isinstance(failure, RestingError):
+            operation.not_before = now + timedelta(seconds=wait)
+            operation.save(update_fields=["not_before"])
     return operation
 
 

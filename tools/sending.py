@@ -8,7 +8,7 @@ the operation's epoch. A stale worker's answer becomes an observation.
 import hashlib
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.services import DelegationRevokedError
-from tools import ablation, carriers, execution, operations, reversals, tickets
+from tools import ablation, adapters, carriers, execution, operations, reversals, tickets
 from tools.access import ask
 from tools.carriers import Carrier
 from tools.clients.capabilities import for_provider
@@ -36,6 +36,7 @@ from tools.clients.shop import ShopClient
 from tools.clock import database_now
 from tools.execution import Refusal, StillGranted
 from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, State
+from tools.outcome import Outcome
 from tools.outside import leave_database
 from tools.seal import BrokenSealError, open_seal, request_body
 from tools.tickets import TicketFacts
@@ -58,16 +59,6 @@ class Lease:
     ends_at: float
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What one try showed. `reference` is the shop's own id of the effect."""
-
-    kind: AttemptOutcome
-    detail: str
-    reference: str = ""
-    needs_person: bool = False
-
-
 def holds(lease: Lease, operation: Operation) -> bool:
     """The fence of every state write: is the operation this lease's, and nobody's younger?"""
     return operation.epoch == lease.epoch or not ablation.is_on("fence")
@@ -82,12 +73,12 @@ def send(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Ope
     """Send an approved operation once, after deciding everything again.
 
     Returns the operation as it then stands: final, `unknown`, `needs_person`, or still `approved`
-    when nothing was sent because of a kill switch, a lease too short or a shop that could not be
-    reached. Raises UnavailableError, ThrottledError or ShopUnavailableError when the order's facts
+    when nothing was sent because of a kill switch, a lease too short, a wait that the shop asked for
+    or a shop that could not be reached. Raises UnavailableError, ThrottledError or ShopUnavailableError when the order's facts
     cannot be read; nothing was sent then. `lease` is of the operation's own task.
     """
     operation = get(operation_id)
-    if operation.state != State.APPROVED:
+    if operation.state != State.APPROVED or is_waiting(operation):
         return operation
     reach(Point.C12)
     try:
@@ -100,6 +91,11 @@ def send(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Ope
     if attempt is None:
         return operation
     return transmit(operation, attempt, carrier_of(client, subject), lease)
+
+
+def is_waiting(operation: Operation) -> bool:
+    """Has the shop asked us to call later than now?"""
+    return operation.not_before is not None and database_now() < operation.not_before
 
 
 def get(operation_id: int) -> Operation:
@@ -189,7 +185,10 @@ def transmit(operation: Operation, attempt: Attempt, carrier: Carrier, lease: Le
     reach(Point.C14)
     outcome = _over_the_wire(operation, carrier, lease)
     reach(Point.C16)
-    return settle(operation.pk, outcome, lease, attempt_id=attempt.pk)
+    settled = settle(operation.pk, outcome, lease, attempt_id=attempt.pk)
+    if outcome.is_trouble and operation.kind != Kind.CLOSE_TICKET:
+        adapters.note_failure(operation.shop, outcome.detail)
+    return settled
 
 
 def _over_the_wire(operation: Operation, carrier: Carrier, lease: Lease) -> Outcome:
@@ -216,16 +215,21 @@ def _outcome_of_call(operation: Operation, content: dict[str, Any], carrier: Car
         return Outcome(AttemptOutcome.REFUSED, ACCESS_REVOKED)
     except KeyReusedError:
         return Outcome(AttemptOutcome.UNKNOWN, "key_reused", needs_person=True)
-    except ThrottledError:
+    except ThrottledError as exc:
         before = for_provider(operation.shop.provider).throttles_before_execution
         kind = AttemptOutcome.NOT_SENT if before else AttemptOutcome.UNKNOWN
-        return Outcome(kind, "throttled")
+        return Outcome(kind, "throttled", retry_after=exc.retry_after)
     except InProgressError:
         return Outcome(AttemptOutcome.UNKNOWN, "in_progress")
     except UnavailableError:
-        return Outcome(AttemptOutcome.NOT_SENT, "unavailable")
+        return Outcome(AttemptOutcome.NOT_SENT, "unavailable", is_trouble=True)
     except UnknownOutcomeError as exc:
-        return Outcome(AttemptOutcome.UNKNOWN, exc.kind, needs_person=exc.kind == "mismatch")
+        return Outcome(
+            AttemptOutcome.UNKNOWN,
+            exc.kind,
+            needs_person=exc.kind == "mismatch",
+            is_trouble=adapters.is_failure(exc.kind, exc.status),
+        )
     return Outcome(AttemptOutcome.SUCCEEDED, "confirmed", reference=reference)
 
 
@@ -243,28 +247,52 @@ def settle(
         if not holds(lease, operation) or operation.state not in {State.SENDING, State.UNKNOWN}:
             _observe(operation, outcome, lease, now)
             return operation
-        _move(operation, outcome, attempt_id, now)
-        operation.save(
-            update_fields=["state", "reference", "reason", "first_sent_at", "finished_at"]
-        )
-        operations.record(
-            operation,
-            "held_back" if operation.state == State.APPROVED else operation.state,
-            actor="agent",
-            at=now,
-            data={"detail": outcome.detail, "epoch": lease.epoch},
-        )
-        if operation.kind == Kind.CLOSE_TICKET and operation.state in {
-            State.APPROVED,
-            State.FAILED,
-        }:
-            # No mail went out: the ticket is as open as its customer believes it to be.
-            tickets.desk().reopen(
-                ticket_id=operation.ticket_id, closure=operation.idempotency_key, now=now
-            )
-        reversals.open_if_told(operation, now=now)
-        operations.announce(operation)
+        _write_down(operation, outcome, lease, now, attempt_id=attempt_id)
     return operation
+
+
+def _write_down(
+    operation: Operation,
+    outcome: Outcome,
+    lease: Lease,
+    now: datetime,
+    *,
+    attempt_id: int | None = None,
+) -> None:
+    """The outcome of a sent operation whose row is locked, with all that follows from it."""
+    _move(operation, outcome, attempt_id, now)
+    operation.not_before = _after(now, outcome.retry_after)
+    operation.save(
+        update_fields=[
+            "state",
+            "reference",
+            "reason",
+            "first_sent_at",
+            "finished_at",
+            "not_before",
+        ]
+    )
+    operations.record(
+        operation,
+        "held_back" if operation.state == State.APPROVED else operation.state,
+        actor="agent",
+        at=now,
+        data={"detail": outcome.detail, "epoch": lease.epoch},
+    )
+    if operation.kind == Kind.CLOSE_TICKET and operation.state in {
+        State.APPROVED,
+        State.FAILED,
+    }:
+        # No mail went out: the ticket is as open as its customer believes it to be.
+        tickets.desk().reopen(
+            ticket_id=operation.ticket_id, closure=operation.idempotency_key, now=now
+        )
+    reversals.open_if_told(operation, now=now)
+    operations.announce(operation)
+
+
+def _after(now: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else now + timedelta(seconds=seconds)
 
 
 def _move(operation: Operation, outcome: Outcome, attempt_id: int | None, now: datetime) -> None:

@@ -7,3 +7,6 @@ operation_moved = Signal()
 
 # The shop has told something about an operation. Sends: operation_id, task_id.
 evidence_came = Signal()
+
+# A shop that was not called for a while is called again. Sends: shop_id.
+shop_answers = Signal()

@@ -1,6 +1,6 @@
 """What customers, staff and workers do with tickets and tasks."""
 
-from agents.services.tasks import advance, cancel, sweep
+from agents.services.tasks import advance, cancel, go_on, sweep
 from agents.services.tickets import (
     MAX_MESSAGE,
     AgentSpeaksError,
@@ -30,6 +30,7 @@ __all__ = [
     "ask_for_person",
     "cancel",
     "give_back",
+    "go_on",
     "reply_as_staff",
     "submit",
     "sweep",

@@ -58,6 +58,14 @@ def sweep() -> int:
 
 @transaction.atomic
 def cancel(*, task_id: int, by: str, now: datetime, reason: str = "cancelled_by_customer") -> Task:
+def go_on(*, shop_id: int) -> int:
+    """Let the tasks go on that waited because their shop was not called. Returns how many."""
+    waiting = store.find_resting(shop_id=shop_id)
+    for task_id in waiting:
+        dispatch.wake(task_id)
+    return len(waiting)
+
+
     """Stop a task. What is already being sent is not interrupted; the task ends after it.
 
     Cancelling an ended task changes nothing and returns it as it is.

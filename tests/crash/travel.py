@@ -9,7 +9,13 @@ LONG_AGO = 10_000
 # What carries a time of the work itself; the trail and what was said keep theirs.
 _TIMES = {
     "agents_task": ("created_at", "started_at", "finished_at", "lease_until", "wake_at"),
-    "tools_operation": ("created_at", "expires_at", "first_sent_at", "finished_at"),
+    "tools_operation": (
+        "created_at",
+        "expires_at",
+        "first_sent_at",
+        "finished_at",
+        "not_before",
+    ),
 }
 _TIMES_BELOW = {
     "tools_attempt": ("started_at", "finished_at"),

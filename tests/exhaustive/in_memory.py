@@ -20,6 +20,7 @@ from tools import execution, operations, reconcile, sending
 from tools.clients.capabilities import Capabilities
 from tools.execution import Refusal
 from tools.models import FINAL, AttemptOutcome, Kind, Operation, State
+from tools.outcome import Outcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TICK = timedelta(hours=1)
@@ -33,7 +34,7 @@ _ATTEMPTS: dict[str, tuple[str, str]] = {
     world.NOT_SENT: (AttemptOutcome.NOT_SENT, "lease_too_short"),
 }
 OUTCOMES = {
-    name: sending.Outcome(AttemptOutcome(kind), detail, "re_1")
+    name: Outcome(AttemptOutcome(kind), detail, "re_1")
     for name, (kind, detail) in _ATTEMPTS.items()
     if kind
 }

@@ -30,8 +30,8 @@ from tools import execution, reconcile, sending
 from tools.clients import capabilities as on_record
 from tools.clients import errors
 from tools.models import AttemptOutcome, State
+from tools.outcome import Outcome as Shown
 from tools.sending import Lease
-from tools.sending import Outcome as Shown
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _ask_product(at: str, case: Case, setting: Setting) -> bool:
         case "decide":
             return reconcile._should_send_again(1, lease, capabilities(setting))
         case "look_up":
-            reconcile._wait_or_give_up(1, lease, "the shop is away")
+            reconcile._wait_or_give_up(1, lease, errors.UnavailableError("connect"))
         case "give_up":
             reconcile.hand_over(operation_id=1, lease=lease, why="hopeless")
     return False

@@ -14,7 +14,7 @@ from tools import reconcile, sending
 from tools.clients import capabilities
 from tools.clients.shop import ShopClient
 from tools.models import AttemptOutcome, Finding, Operation, State, Switch, Verdict
-from tools.sending import Outcome
+from tools.outcome import Outcome
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,9 @@ For a write there are three families:
 
 from typing import Literal
 
-UnavailableKind = Literal["connect", "timeout", "reset", "error", "unreadable", "mismatch"]
+UnavailableKind = Literal[
+    "connect", "timeout", "reset", "error", "unreadable", "mismatch", "resting"
+]
 UnknownKind = Literal["timeout", "reset", "error", "redirect", "unreadable", "mismatch"]
 
 

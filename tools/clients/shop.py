@@ -3,11 +3,9 @@
 import json
 import re
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
-from django.utils import timezone
 from pydantic import ValidationError
 
 from accounts import wire
@@ -25,7 +23,6 @@ from tools.clients.shapes import ErrorBody, Order, OrderPage, Receipt, Shape, Tr
 from tools.trigger import Point, reach
 
 PAGE_LIMIT = 50
-MAX_RETRY_AFTER = 3600.0  # seconds
 
 _ORDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
@@ -189,7 +186,7 @@ def _raise_gate_errors(answer: wire.Answer) -> None:
     if answer.status in {401, 403}:
         raise UnauthorizedError(answer.status)
     if answer.status == 429:
-        raise ThrottledError(_retry_after(answer))
+        raise ThrottledError(answer.retry_after())
 
 
 def _raise_refusal(answer: wire.Answer) -> NoReturn:
@@ -246,15 +243,3 @@ def _checked_key(key: str) -> str:
     if _KEY.fullmatch(key) is None:
         raise ValueError("An idempotency key is 1 to 200 letters, digits and . _ : -")
     return key
-
-
-def _retry_after(answer: wire.Answer) -> float | None:
-    """Seconds to wait, between 0 and an hour; None when the header is missing or odd."""
-    text = answer.headers.get("retry-after", "")
-    if text.isascii() and text.isdigit():
-        return min(float(text[:9]), MAX_RETRY_AFTER)
-    try:
-        seconds = (parsedate_to_datetime(text) - timezone.now()).total_seconds()
-    except (ValueError, TypeError):
-        return None
-    return max(0.0, min(seconds, MAX_RETRY_AFTER))

@@ -1,5 +1,6 @@
 """Operations and their evidence, verdicts, switches, and the shop's policy documents."""
 
+from tools.models.adapters import Adapter, AdapterState
 from tools.models.documents import PolicyDocument, PolicyPassage
 from tools.models.evidence import Attempt, AttemptOutcome, Observation, ShopEvent
 from tools.models.operations import (
@@ -24,6 +25,8 @@ __all__ = [
     "SENT",
     "UNSENT",
     "Attempt",
+    "Adapter",
+    "AdapterState",
     "AttemptOutcome",
     "Finding",
     "Gate",

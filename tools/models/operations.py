@@ -84,6 +84,8 @@ class Operation(models.Model):
     expires_at = models.DateTimeField()
     first_sent_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    # The shop asked for fewer calls: nothing is sent or looked up for it before this moment.
+    not_before = models.DateTimeField(null=True)
     reference = models.CharField(max_length=120, blank=True)
     reason = models.CharField(max_length=500, blank=True)
     decided_by_role = models.CharField(max_length=20, blank=True)

@@ -1,0 +1,33 @@
+"""What one try at an operation, or one look for it, came to."""
+
+from dataclasses import dataclass
+
+from tools.clients.shapes import Receipt
+from tools.models import AttemptOutcome, Operation
+from tools.proof import Effect, is_approved_one, proves
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one try showed. `reference` is the shop's own id of the effect.
+
+    `retry_after` is in seconds, where the shop has named a time to wait. `is_trouble`: the call
+    itself failed, whatever it means for the effect.
+    """
+
+    kind: AttemptOutcome
+    detail: str
+    reference: str = ""
+    needs_person: bool = False
+    retry_after: float | None = None
+    is_trouble: bool = False
+
+
+def of_look_up(operation: Operation, receipt: Receipt) -> Outcome:
+    """The shop shows an effect under our key: is it the one that was approved?"""
+    effect = Effect.of_receipt(receipt)
+    if not is_approved_one(operation, effect):
+        return Outcome(AttemptOutcome.UNKNOWN, "look_up_mismatch", needs_person=True)
+    if not proves(operation, effect):
+        return Outcome(AttemptOutcome.UNKNOWN, "look_up_taken_back", needs_person=True)
+    return Outcome(AttemptOutcome.SUCCEEDED, "found_by_look_up", reference=receipt.id)
