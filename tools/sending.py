@@ -17,7 +17,17 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.services import DelegationRevokedError
-from tools import ablation, adapters, carriers, execution, operations, reversals, tickets
+from tools import (
+    ablation,
+    adapters,
+    carriers,
+    execution,
+    first_look,
+    history,
+    operations,
+    reversals,
+    tickets,
+)
 from tools.access import ask
 from tools.carriers import Carrier
 from tools.clients.capabilities import for_provider
@@ -31,13 +41,22 @@ from tools.clients.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from tools.clients.shapes import Order
+from tools.clients.shapes import Order, Receipt
 from tools.clients.shop import ShopClient
 from tools.clock import database_now
 from tools.execution import Refusal, StillGranted
-from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, State
+from tools.models import (
+    Attempt,
+    AttemptOutcome,
+    Kind,
+    LookFirst,
+    Observation,
+    Operation,
+    State,
+)
 from tools.outcome import Outcome
 from tools.outside import leave_database
+from tools.proof import LOOK_UP, Effect
 from tools.seal import BrokenSealError, open_seal, request_body
 from tools.tickets import TicketFacts
 from tools.trigger import Point, reach
@@ -80,14 +99,21 @@ def send(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Ope
     operation = get(operation_id)
     if operation.state != State.APPROVED or is_waiting(operation):
         return operation
+    period = history.is_looking_first()
     reach(Point.C12)
     try:
         client, subject = look_at_subject(operation)
+        if period is not None and isinstance(subject, Order):
+            found = first_look.look(operation, subject, period)
+            if found is not None:
+                return _take_for_sent(operation.pk, *found, lease)
     except (UnauthorizedError, DelegationRevokedError):
         return _end(operation.pk, execution.ACCESS_REVOKED)
     except NotFoundError:
         return _end(operation.pk, execution.ORDER_NOT_FOUND)
-    operation, attempt = _begin(operation.pk, subject, lease, still_granted)
+    except first_look.TooEarlyError:
+        return operation
+    operation, attempt = _begin(operation.pk, subject, lease, still_granted, period)
     if attempt is None:
         return operation
     return transmit(operation, attempt, carrier_of(client, subject), lease)
@@ -132,10 +158,42 @@ def _end(operation_id: int, refusal: Refusal) -> Operation:
         return execution.end_unsent(operation, refusal, database_now())
 
 
+def _take_for_sent(
+    operation_id: int, outcome: Outcome, receipt: Receipt | None, lease: Lease
+) -> Operation:
+    """It may have been sent before commits were lost: what the shop shows is its outcome."""
+    with transaction.atomic(durable=True):
+        operation = operations.lock(operation_id)
+        if operation.state != State.APPROVED or is_behind(lease, operation):
+            return operation
+        now = database_now()
+        operation.start(epoch=lease.epoch, at=now)
+        operation.save(update_fields=["state", "epoch", "first_sent_at"])
+        if receipt is not None:
+            body = {"found": True, "effect": Effect.of_receipt(receipt).as_body()}
+            Observation.objects.create(operation=operation, source=LOOK_UP, body=body, at=now)
+            operations.record(
+                operation,
+                "observed",
+                actor="agent",
+                at=now,
+                data={"source": LOOK_UP, "found": True},
+            )
+        _write_down(operation, outcome, lease, now)
+    return operation
+
+
 def _begin(
-    operation_id: int, subject: Order | TicketFacts, lease: Lease, still_granted: StillGranted
+    operation_id: int,
+    subject: Order | TicketFacts,
+    lease: Lease,
+    still_granted: StillGranted,
+    period: LookFirst | None = None,
 ) -> tuple[Operation, Attempt | None]:
-    """Decide again under lock, then commit the intent to send. Without an attempt: do not send."""
+    """Decide again under lock, then commit the intent to send. Without an attempt: do not send.
+
+    `period` is what was on when the shop was looked at.
+    """
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
         if operation.state != State.APPROVED or is_behind(lease, operation):
@@ -143,7 +201,7 @@ def _begin(
         now = database_now()
         if operation.expires_at <= now:
             return execution.end_unsent(operation, execution.EXPIRED, now), None
-        if execution.is_off(operation):
+        if execution.is_off(operation) or not history.still_holds(period):
             return operation, None
         refusal = execution.why_not(operation, subject, still_granted, now)
         if refusal is not None:

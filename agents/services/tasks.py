@@ -12,6 +12,7 @@ from agents.models import Task
 from agents.store import StaleClaimError
 from approvals import services as approvals
 from audit import services as audit
+from tools import history
 from tools.models import UNSENT, State
 from tools.operations import OperationStateError
 from tools.trigger import Point, reach
@@ -50,6 +51,7 @@ def sweep() -> int:
     What became ready just now is left to its own message, so that under load the sweep does not
     double the queue.
     """
+    history.watch()
     ready = store.find_ready(for_seconds=settings.SWEEP_SECONDS)
     for task_id in ready:
         dispatch.advance(task_id)

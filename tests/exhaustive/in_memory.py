@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from tests.exhaustive import world
 from tests.exhaustive.world import Setting
-from tools import execution, operations, reconcile, sending
+from tools import execution, history, operations, reconcile, sending
 from tools.clients.capabilities import Capabilities
 from tools.execution import Refusal
 from tools.models import FINAL, AttemptOutcome, Kind, Operation, State
@@ -187,6 +187,7 @@ def sit_at(desk: Desk, setting: Setting, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(operations, "cancel", desk.cancel)
     patch.setattr(operations, "record", lambda *_, **__: None)
     patch.setattr(operations, "announce", lambda _: None)
+    patch.setattr(history, "still_holds", lambda _: True)
     patch.setattr(execution, "is_off", lambda _: False)
     patch.setattr(execution, "why_not", lambda *_: desk.refusal)
     patch.setattr(execution, "keep_refusal", lambda *_: None)

@@ -1,8 +1,9 @@
-"""Operations and their evidence, verdicts, switches, and the shop's policy documents."""
+"""Operations and their evidence, verdicts, switches, the ways to shops, and policy documents."""
 
 from tools.models.adapters import Adapter, AdapterState
 from tools.models.documents import PolicyDocument, PolicyPassage
 from tools.models.evidence import Attempt, AttemptOutcome, Observation, ShopEvent
+from tools.models.history import History, LookFirst
 from tools.models.operations import (
     AUTHORISED,
     FINAL,
@@ -24,13 +25,15 @@ __all__ = [
     "OPEN",
     "SENT",
     "UNSENT",
-    "Attempt",
     "Adapter",
     "AdapterState",
+    "Attempt",
     "AttemptOutcome",
     "Finding",
     "Gate",
+    "History",
     "Kind",
+    "LookFirst",
     "Observation",
     "Operation",
     "PolicyDocument",
