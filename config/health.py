@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.decorators import sync_and_async_middleware
 
 from config import metrics
+from tools.adapters import list_stopped
 
 REDIS_SECONDS = 1.0
 
@@ -68,13 +69,15 @@ def ready(request: HttpRequest) -> HttpResponse:
     """200 when the process can do its work; 503 naming what is missing.
 
     How long the oldest ready task has waited is always told, and counts only from READY_MAX_LAG
-    seconds on: slow workers are no reason to take every web process out of service.
+    seconds on: slow workers are no reason to take every web process out of service. Nor are shops
+    that are not called at the moment, which are only counted.
     """
     missing: list[str] = []
     checks: dict[str, object] = {"database": _check_database(), "redis": _check_redis()}
     if checks["database"] == "ok":
         checks["migrations"] = _check_migrations()
     if checks.get("migrations") == "ok":
+        checks["shops_not_called"] = list_stopped().count()
         lag = metrics.ready_lag()
         checks["queue_lag_seconds"] = round(lag, 1)
         if settings.READY_MAX_LAG and lag > settings.READY_MAX_LAG:

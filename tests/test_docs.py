@@ -62,7 +62,8 @@ def test_the_numbers_of_the_operations_page_are_those_of_the_code():
         module, _, name = constant.strip("`").rpartition(".")
         actual = getattr(importlib.import_module(module), name)
         if isinstance(actual, timedelta):
-            actual = f"{int(actual.total_seconds()) // 3600}:00:00"
+            minutes, seconds = divmod(int(actual.total_seconds()), 60)
+            actual = f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
         assert value in {str(actual), f"{actual:.0f}" if isinstance(actual, float) else ""}, (
             constant
         )

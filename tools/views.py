@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from accounts.console import user_of
 from accounts.models import Shop, User
-from tools import registry, switches
+from tools import adapters, registry, switches
 from tools.forms import EVERY_SHOP, OFF, SwitchForm
-from tools.models import Switch
+from tools.models import LookFirst, Switch
 
 NEEDS_ALL = "Give the tool, the shop and a reason. Nothing was switched."
 NOT_YOURS = "Only an admin of every shop may set this switch. Nothing was switched."
@@ -52,6 +52,8 @@ def _page(request: HttpRequest, *, refusal: str = "", status: int = 200) -> Http
         "thrown": [
             {"switch": switch, "may_release": _is_theirs(user, switch)} for switch in _thrown(user)
         ],
+        "stopped": adapters.list_stopped(shop_id=user.shop_id),
+        "looking_first": LookFirst.objects.filter(is_on=True).first(),
         "shops": _shops(user),
         "may_stop_all": user.shop_id is None,
         "tools": list(registry.TOOLS.values()),

@@ -1,13 +1,15 @@
 """Kill switches in the console."""
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Role
 from audit.models import Event
 from tests.console.desk import make_person, text_of
 from tests.factories import make_shop
-from tools import registry
+from tools import adapters, history, registry
+from tools.clock import database_now
 from tools.models import Switch
 
 
@@ -95,3 +97,33 @@ def test_a_reason_is_shown_as_text(shop, approver, sign_in):
 
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
+
+
+def test_a_shop_that_is_not_called_is_shown_to_its_people_with_why(shop, approver, sign_in):
+    other = make_shop(name="Elsewhere")
+    adapters.pause(other)
+    client = sign_in(approver)
+    assert "Not called" not in text_of(client.get(reverse("console:switches")))
+
+    adapters.pause(shop)
+
+    page = text_of(client.get(reverse("console:switches")))
+    assert "Not called at the moment" in page
+    assert "The shop does not take our own name and secret." in page
+    assert "Elsewhere" not in page
+    told = Client().get("/metrics").content.decode()
+    assert 'countersign_shops_not_called{state="refused"} 2.0' in told
+    assert 'countersign_shops_not_called{state="away"} 0.0' in told
+    ready = Client().get("/healthz/ready").json()
+    assert ready["checks"]["shops_not_called"] == 2
+    assert "shops_not_called" not in ready["missing"]
+
+
+def test_that_nothing_is_sent_unseen_after_a_restore_is_said(shop, approver, sign_in):
+    history.begin(since=database_now(), reason="files <b>put back</b>", by="operator:dana")
+
+    page = text_of(sign_in(approver).get(reverse("console:switches")))
+
+    assert "Looking before every send" in page
+    assert "files <b>put back</b>" in page
+    assert "countersign_looking_first 1.0" in Client().get("/metrics").content.decode()
