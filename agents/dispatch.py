@@ -38,12 +38,12 @@ def wake(task_id: int) -> None:
     advance(task_id)
 
 
-def _send(task_id: int, countdown: float) -> None:
 def go_on(shop_id: int) -> None:
     """Wake what waited for this shop; without this it looks a little later."""
     transaction.on_commit(partial(_send_go_on, shop_id))
 
 
+def _send(task_id: int, countdown: float) -> None:
     reach(Point.C02)
     try:
         signature(ADVANCE, kwargs={"task_ids": [task_id]}).apply_async(

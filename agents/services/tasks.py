@@ -58,8 +58,6 @@ def sweep() -> int:
     return len(ready)
 
 
-@transaction.atomic
-def cancel(*, task_id: int, by: str, now: datetime, reason: str = "cancelled_by_customer") -> Task:
 def go_on(*, shop_id: int) -> int:
     """Let the tasks go on that waited because their shop was not called. Returns how many."""
     waiting = store.find_resting(shop_id=shop_id)
@@ -68,6 +66,8 @@ def go_on(*, shop_id: int) -> int:
     return len(waiting)
 
 
+@transaction.atomic
+def cancel(*, task_id: int, by: str, now: datetime, reason: str = "cancelled_by_customer") -> Task:
     """Stop a task. What is already being sent is not interrupted; the task ends after it.
 
     Cancelling an ended task changes nothing and returns it as it is.
