@@ -3,11 +3,13 @@
 from typing import Any
 
 from drf_spectacular.drainage import set_override
+from pydantic import BaseModel
 from rest_framework import serializers
 from typing_extensions import override
 
 from agents.models import Author, Outcome, Speaker, StepKind, StepStatus, TaskStatus, TicketStatus
 from approvals.models import ApprovalStatus
+from tools import evidence
 from tools.models import Kind, State
 
 ROLES = ["customer", "staff"]
@@ -203,24 +205,49 @@ class ProblemDocument(Document):
     reason = text(required=False, allow_blank=True)
 
 
-class EventDataDocument(Document):
-    id = text("Of a refund, or of the order that changed.")
-    order_id = text("refund.…", required=False)
-    amount = whole("refund.…: minor units.", required=False)
-    currency = text("refund.…: ISO 4217.", required=False)
-    idempotency_key = text("The key under which we asked for it.", required=False, allow_null=True)
-    reason = text(required=False)
-    version = whole("order.changed", required=False)
-    change = serializers.JSONField(
-        required=False,
-        help_text="order.changed: `id`, `kind` and `idempotency_key` of the change we asked for.",
-    )
+def shop_event() -> dict[str, Any]:
+    """What a shop may send, from the very shapes that it is read with."""
+    moment = {"description": "When it happened (RFC 3339). Not used."}
+    known: dict[type[BaseModel], tuple[str, ...]] = {
+        evidence.RefundTold: evidence.REFUND_TOLD,
+        evidence.OrderTold: (evidence.ORDER_CHANGED,),
+    }
+    return {
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"type": "string"}, "timestamp": moment},
+        "anyOf": [
+            *(
+                {
+                    "required": ["data"],
+                    "properties": {"type": {"enum": list(kinds)}, "data": _inlined(shape)},
+                }
+                for shape, kinds in known.items()
+            ),
+            {
+                "description": "Any other kind is taken note of and left alone.",
+                "properties": {"type": {"not": {"enum": list(evidence.KINDS)}}},
+            },
+        ],
+    }
 
 
-class ShopEventDocument(Document):
-    type = text("Such as refund.succeeded.")
-    timestamp = text("When it happened (RFC 3339).", required=False)
-    data = EventDataDocument()  # type: ignore[assignment]
+def _inlined(shape: type[BaseModel]) -> dict[str, Any]:
+    """A pydantic model's schema without references of its own."""
+    schema = shape.model_json_schema()
+    named = {f"#/$defs/{name}": found for name, found in schema.pop("$defs", {}).items()}
+
+    def resolve(part: Any) -> Any:
+        if isinstance(part, list):
+            return [resolve(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return resolve(named[part["$ref"]])
+        return {name: resolve(value) for name, value in part.items()}
+
+    found: dict[str, Any] = resolve(schema)
+    return found
 
 
 class EventTakenDocument(Document):

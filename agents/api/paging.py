@@ -1,7 +1,5 @@
-"""Pages of a list, newest first: a limit and an opaque cursor, both checked."""
+"""Pages of a list, newest first: a limit and a cursor, both checked."""
 
-import base64
-import binascii
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +14,11 @@ from agents.api.problems import ProblemError
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
 PARAMETERS = frozenset({"limit", "cursor"})
-_CURSOR = re.compile(r"before:([1-9][0-9]{0,17})\Z")
-_ID = re.compile(r"[1-9][0-9]{0,17}\Z")
+ID_PATTERN = "[1-9][0-9]{0,17}"
+MAX_ID = 10**18 - 1
+CURSOR_PATTERN = f"before-{ID_PATTERN}"
+_CURSOR = re.compile(rf"before-({ID_PATTERN})\Z")
+_ID = re.compile(rf"{ID_PATTERN}\Z")
 
 
 @dataclass(frozen=True)
@@ -68,18 +69,14 @@ def _limit(raw: str | None) -> int:
 def _before(raw: str | None) -> int | None:
     if raw is None:
         return None
-    try:
-        text = base64.urlsafe_b64decode(raw.encode("ascii")).decode("ascii")
-    except (UnicodeError, binascii.Error, ValueError) as exc:
-        raise _bad("cursor", "This is not a cursor of this list.") from exc
-    found = _CURSOR.match(text)
+    found = _CURSOR.match(raw)
     if found is None:
         raise _bad("cursor", "This is not a cursor of this list.")
     return int(found[1])
 
 
 def _cursor(pk: int) -> str:
-    return base64.urlsafe_b64encode(f"before:{pk}".encode()).decode()
+    return f"before-{pk}"
 
 
 def _bad(name: str, detail: str) -> ProblemError:

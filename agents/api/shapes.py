@@ -1,8 +1,9 @@
 """What may come in. A field that is not named here is refused, never ignored."""
 
+import re
 from typing import Any
 
-from django.core.validators import RegexValidator
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
@@ -25,22 +26,49 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-class TextField(serializers.CharField):
-    """A JSON string and nothing that could be made into one."""
+# Something that can be seen: not only blanks, as Unicode has them, and control characters.
+VISIBLE = r"[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+SAID = rf"[^\u0000]*{VISIBLE}[^\u0000]*"
+ANY_TEXT = r"[^\u0000]*"
+
+
+class PatternField(serializers.CharField):
+    """A JSON string, and nothing that could be made into one, all of which fits a pattern.
+
+    Judged as it came, so that the OpenAPI document can say exactly what is taken; blanks around it
+    go afterwards.
+    """
+
+    default_error_messages = {"form": "This does not have the right form."}
+
+    def __init__(self, pattern: str, **options: Any) -> None:
+        super().__init__(trim_whitespace=False, **options)
+        self.pattern = pattern
 
     @override
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             self.fail("invalid")
+        if re.fullmatch(self.pattern, data) is None:
+            self.fail("form")
         return super().to_internal_value(data)
 
+    @override
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        value = super().run_validation(data)
+        return value.strip() if isinstance(value, str) else value
 
-class PatternField(TextField):
-    """A JSON string that fits a pattern, blanks around it included."""
 
-    def __init__(self, pattern: str, **options: Any) -> None:
-        super().__init__(trim_whitespace=False, **options)
-        self.validators.append(RegexValidator(pattern, "This does not have the right form."))
+class PatternFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "agents.api.shapes.PatternField"
+
+    @override
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        field: PatternField = self.target
+        schema: dict[str, Any] = {"type": "string", "pattern": f"^(?:{field.pattern})$"}
+        if field.max_length is not None:
+            schema["maxLength"] = field.max_length
+        return schema
 
 
 class WordField(serializers.ChoiceField):
@@ -53,7 +81,9 @@ class WordField(serializers.ChoiceField):
         return data
 
 
-@extend_schema_field({"oneOf": [{"type": "integer", "minimum": 1}, {"const": "new"}]})
+@extend_schema_field(
+    {"oneOf": [{"type": "integer", "minimum": 1, "maximum": MAX_ID}, {"const": "new"}]}
+)
 class TicketField(serializers.Field[Any, Any, Any, Any]):
     """A ticket's id, or "new"."""
 
@@ -61,6 +91,8 @@ class TicketField(serializers.Field[Any, Any, Any, Any]):
 
     @override
     def to_internal_value(self, data: Any) -> int | str:
+        if isinstance(data, float) and data.is_integer():
+            data = int(data)  # 1.0 is an integer to JSON Schema
         is_id = isinstance(data, int) and not isinstance(data, bool) and 1 <= data <= MAX_ID
         if not is_id and data != "new":
             self.fail("invalid")
@@ -72,7 +104,7 @@ class TicketField(serializers.Field[Any, Any, Any, Any]):
 
 
 class MessageIn(StrictSerializer):
-    message = TextField(max_length=MAX_MESSAGE, help_text="What the customer says.")
+    message = PatternField(SAID, max_length=MAX_MESSAGE, help_text="What the customer says.")
 
 
 class TaskIn(MessageIn):
@@ -83,21 +115,22 @@ class TaskIn(MessageIn):
 
 
 class RunIn(StrictSerializer):
-    goal = TextField(max_length=MAX_MESSAGE, help_text="What is to be done, in plain words.")
+    goal = PatternField(
+        SAID, max_length=MAX_MESSAGE, help_text="What is to be done, in plain words."
+    )
     agent = WordField(choices=["support"], default="support")
     ticket = TicketField(required=False)
 
 
 class DecisionIn(StrictSerializer):
     decision = WordField(choices=["yes", "no"])
-    digest = PatternField(
-        r"\A[0-9a-f]{64}\Z", help_text="The digest of the action as it was shown."
-    )
-    reason = TextField(max_length=500, required=False, default="", allow_blank=True)
+    digest = PatternField("[0-9a-f]{64}", help_text="The digest of the action as it was shown.")
+    reason = PatternField(ANY_TEXT, max_length=500, required=False, default="", allow_blank=True)
     decision_id = PatternField(
-        r"\A[!-~]{1,80}\Z",
+        "[!-~]{0,80}",
         required=False,
         default="",
+        allow_blank=True,
         help_text="The client's own id of this decision, for sending it again.",
     )
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
     OpenApiResponse,
@@ -13,14 +12,20 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from agents.api import documents, paging, problems, shapes
+from accounts.validators import KEY_ID
+from agents.api import documents, idempotency, paging, problems, shapes, stream
 from agents.api.problems import MEDIA_TYPE, ProblemType
 
 V = TypeVar("V", bound=Callable[..., Any])
 Shape = type[serializers.Serializer[Any]]
 
 SSE = "text/event-stream"
+# The last message that a conversation can have.
+MAX_SEQ = 10**9 - 1
+# What the server itself may answer, whatever is asked.
+ANY = (problems.BAD_REQUEST, problems.TOO_SLOW, problems.TOO_LARGE)
 READ = (
+    *ANY,
     problems.UNAUTHENTICATED,
     problems.FORBIDDEN,
     problems.INVALID,
@@ -30,9 +35,7 @@ READ = (
 )
 WRITE = (
     *READ,
-    problems.BAD_REQUEST,
     problems.MALFORMED_JSON,
-    problems.TOO_LARGE,
     problems.UNSUPPORTED_MEDIA,
 )
 SUBMIT = (
@@ -99,12 +102,23 @@ RUN = Noun(
 )
 
 CUSTOMERS_ONLY: Any = [{"customerToken": []}]
+
+
+def _text(pattern: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": f"^(?:{pattern})$"}
+
+
+def _number(minimum: int, maximum: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": minimum, "maximum": maximum}
+
+
+EVENT_ID = _text(f"({stream.EVENT_ID})?")
 LAST_EVENT_ID = OpenApiParameter(
-    "Last-Event-ID", str, OpenApiParameter.HEADER, description="Go on after this event."
+    "Last-Event-ID", EVENT_ID, OpenApiParameter.HEADER, description="Go on after this event."
 )
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
-    str,
+    _text(idempotency.KEY_PATTERN),
     OpenApiParameter.HEADER,
     required=True,
     description=(
@@ -113,18 +127,32 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     ),
 )
 SIGNATURE = [
-    OpenApiParameter(name, str, OpenApiParameter.HEADER, required=True, description=about)
-    for name, about in (
-        ("webhook-id", "The event's id: the same each time that it is sent."),
-        ("webhook-timestamp", "When this was sent, in seconds since 1970."),
-        ("webhook-signature", "One or more signatures, with a blank between."),
+    OpenApiParameter(name, shape, OpenApiParameter.HEADER, required=True, description=about)
+    for name, shape, about in (
+        (
+            "webhook-id",
+            {"type": "string", "pattern": KEY_ID},
+            "The event's id: the same each time that it is sent.",
+        ),
+        ("webhook-timestamp", _text("[0-9]{1,12}"), "When this was sent, in seconds since 1970."),
+        ("webhook-signature", {"type": "string"}, "One or more signatures, with a blank between."),
     )
 ]
+# As OpenAPI 3.2 reads it: each event of the stream, by its fields.
+EVENT = {
+    "type": "object",
+    "required": ["id", "event", "data"],
+    "properties": {
+        "id": _text(stream.EVENT_ID),
+        "event": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 PAGING = [
+    OpenApiParameter("limit", {**_number(1, paging.MAX_LIMIT), "default": paging.DEFAULT_LIMIT}),
     OpenApiParameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": paging.MAX_LIMIT, "default": 20}
+        "cursor", _text(paging.CURSOR_PATTERN), description="`next_cursor` of the page before."
     ),
-    OpenApiParameter("cursor", str, description="`next_cursor` of the page before."),
 ]
 CSRF = OpenApiParameter(
     "X-CSRFToken", str, OpenApiParameter.HEADER, description="In a session of the console."
@@ -132,7 +160,9 @@ CSRF = OpenApiParameter(
 
 
 def list_and_submit(noun: Noun) -> Callable[[V], V]:
-    by_ticket = OpenApiParameter("ticket", int, description="Only those of this conversation.")
+    by_ticket = OpenApiParameter(
+        "ticket", _number(1, paging.MAX_ID), description="Only those of this conversation."
+    )
     return extend_schema_view(
         get=extend_schema(
             operation_id=f"list_{noun.many}",
@@ -167,8 +197,10 @@ def look(noun: Noun) -> Callable[[V], V]:
 
 
 def follow(noun: Noun) -> Callable[[V], V]:
-    after = OpenApiParameter("after", str, description="As Last-Event-ID, for clients without it.")
-    stream = OpenApiResponse(OpenApiTypes.STR, description=_about_events(noun))
+    after = OpenApiParameter(
+        "after", EVENT_ID, description="As Last-Event-ID, for clients without it."
+    )
+    told = OpenApiResponse(EVENT, description=_about_events(noun))
     gone = OpenApiResponse(description=f"The {noun.one} is done and nothing is left to tell.")
     kinds = (*READ, problems.NOT_FOUND, problems.BAD_EVENT_ID, problems.TOO_MANY_STREAMS)
     return extend_schema_view(
@@ -177,7 +209,7 @@ def follow(noun: Noun) -> Callable[[V], V]:
             summary=f"Follow a {noun.one} as it happens",
             tags=[noun.many],
             parameters=[_task_id(noun), LAST_EVENT_ID, after],
-            responses={(200, SSE): stream, 204: gone} | _errors(kinds),
+            responses={(200, SSE): told, 204: gone} | _errors(kinds),
         )
     )
 
@@ -202,7 +234,11 @@ def decide(noun: Noun) -> Callable[[V], V]:
             operation_id=f"decide_in_{noun.one}",
             summary="Answer the question put to you about the sealed action of one step",
             tags=[noun.many],
-            parameters=[_task_id(noun), _path_number("step", "The action's step."), CSRF],
+            parameters=[
+                _task_id(noun),
+                _path_number("step", "The action's step.", 10**9 - 1),
+                CSRF,
+            ],
             request=noun.decision,
             responses=_answers({200: noun.decided}, DECIDE),
         )
@@ -223,7 +259,9 @@ def list_tickets() -> Callable[[V], V]:
 
 
 def look_at_ticket() -> Callable[[V], V]:
-    after = OpenApiParameter("after", int, description="Only messages after this number.")
+    after = OpenApiParameter(
+        "after", _number(0, MAX_SEQ), description="Only messages after this number."
+    )
     kinds = (*READ, problems.NOT_FOUND, problems.BAD_PAGE)
     return extend_schema_view(
         get=extend_schema(
@@ -245,16 +283,18 @@ def take_event() -> Callable[[V], V]:
         "something here: refund.succeeded, refund.failed, refund.reversed, order.changed."
     )
     kinds = (
+        *ANY,
         problems.NOT_SIGNED,
-        problems.BAD_REQUEST,
+        problems.NOT_FOUND,
         problems.MALFORMED_JSON,
-        problems.TOO_LARGE,
         problems.UNSUPPORTED_MEDIA,
         problems.INVALID,
         problems.INTERNAL,
         problems.UNAVAILABLE,
     )
-    slug = OpenApiParameter("shop", str, OpenApiParameter.PATH, description="The shop's slug.")
+    slug = OpenApiParameter(
+        "shop", _text("[A-Za-z0-9_-]+"), OpenApiParameter.PATH, description="The shop's slug."
+    )
     return extend_schema_view(
         post=extend_schema(
             operation_id="take_event",
@@ -262,7 +302,7 @@ def take_event() -> Callable[[V], V]:
             description=about,
             tags=["webhooks"],
             parameters=[slug, *SIGNATURE],
-            request=documents.ShopEventDocument,
+            request={"application/json": documents.shop_event()},
             responses=_answers({200: documents.EventTakenDocument}, kinds),
         )
     )
@@ -280,7 +320,7 @@ def _submit(
         201: noun.document,
         202: documents.TicketDocument,
     }
-    streams = {(status, SSE): OpenApiTypes.STR for status in (200, 201)}
+    streams = {(status, SSE): EVENT for status in (200, 201)}
     told = {
         200: f"The message joined the {noun.one} under way.",
         201: f"A new {noun.one}.",
@@ -341,8 +381,8 @@ def _task_id(noun: Noun) -> OpenApiParameter:
     return _path_number("task_id", f"The {noun.one}.")
 
 
-def _path_number(name: str, about: str) -> OpenApiParameter:
-    shape = {"type": "integer", "minimum": 1}
+def _path_number(name: str, about: str, maximum: int = paging.MAX_ID) -> OpenApiParameter:
+    shape = _number(1, maximum)
     return OpenApiParameter(name, shape, OpenApiParameter.PATH, description=about)
 
 

@@ -34,7 +34,7 @@ HEARTBEAT_SECONDS = 15.0
 POLL_SECONDS = 2.0
 RETRY_MS = 2000
 START_SECONDS = 30.0
-EVENT_ID = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}\Z")
+EVENT_ID = r"[0-9]{1,9}\.[0-9]{1,9}"
 
 logger = logging.getLogger(__name__)
 
@@ -51,12 +51,12 @@ def wants_stream(request: HttpRequest) -> bool:
 def position_in(request: HttpRequest) -> str:
     """The event id after which to go on: the Last-Event-ID header, or `after` in the query.
 
-    Raises ProblemError (400) for one that is no event id.
+    Raises ProblemError (400) when either is given and is no event id.
     """
-    given = request.headers.get("Last-Event-ID") or request.GET.get("after") or ""
-    if given and EVENT_ID.match(given) is None:
+    given = [request.headers.get("Last-Event-ID", ""), request.GET.get("after", "")]
+    if any(each and re.fullmatch(EVENT_ID, each) is None for each in given):
         raise ProblemError(problems.BAD_EVENT_ID)
-    return given
+    return given[0] or given[1]
 
 
 def respond(

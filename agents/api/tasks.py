@@ -34,6 +34,7 @@ class SubmittingView(ApiView):
     def submit(self, body: dict[str, Any], **where: Any) -> HttpResponseBase:
         """Hand the message over and tell what came of it: as a document, or as events."""
         customer = self.customer
+        after = stream.position_in(self.http)
         key = idempotency.key_of(self.http)
         answer = idempotency.run(
             scope=customer.key,
@@ -44,7 +45,7 @@ class SubmittingView(ApiView):
         )
         headers = answer.headers | ({"Idempotency-Replayed": "true"} if answer.is_replay else {})
         if answer.status != 202 and stream.wants_stream(self.http):
-            return self._streamed(answer, headers)
+            return self._streamed(answer, headers, after)
         return JsonResponse(answer.body, status=answer.status, headers=headers)
 
     def _require_delegation(self) -> None:
@@ -73,12 +74,12 @@ class SubmittingView(ApiView):
             {"Location": f"/v1/{self.noun}/{task.pk}"},
         )
 
-    def _streamed(self, answer: Answer, headers: dict[str, str]) -> HttpResponseBase:
+    def _streamed(self, answer: Answer, headers: dict[str, str], after: str) -> HttpResponseBase:
         task = access.get_task(self.customer, answer.body["id"])
         response = stream.respond(
             self.customer,
             task,
-            after=stream.position_in(self.http),
+            after=after,
             naming=self.naming,
             status=answer.status,
         )

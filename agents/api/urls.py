@@ -2,13 +2,13 @@
 
 from django.urls import path, register_converter
 
-from agents.api import decisions, docs, runs, tasks, tickets, webhooks
+from agents.api import decisions, docs, paging, runs, tasks, tickets, webhooks
 
 
 class IdConverter:
     """A whole number from 1 that fits the database; anything else is no address of ours."""
 
-    regex = "[1-9][0-9]{0,17}"
+    regex = paging.ID_PATTERN
 
     def to_python(self, value: str) -> int:
         return int(value)

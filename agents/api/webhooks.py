@@ -60,6 +60,8 @@ class WebhookView(ApiView):
 def _take(shop: Shop, event_id: str, document: dict[str, Any]) -> str:
     """What became of a signed event, in a word. Raises ProblemError: 422."""
     now = timezone.now()
+    if not isinstance(document.get("type"), str):
+        raise problems.invalid("type", "An event says of what kind it is.")
     try:
         told = evidence.read(event_id, document)
     except evidence.BadEventError as exc:

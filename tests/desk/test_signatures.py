@@ -158,6 +158,8 @@ def test_a_retired_secret_counts_until_its_hour(teller, body):
         (b"{", 400, "malformed-json"),
         (b'{"type":"refund.succeeded","type":"x"}', 400, "malformed-json"),
         (b'{"type":"refund.succeeded","data":{"amount":NaN}}', 400, "malformed-json"),
+        (b"{}", 422, "invalid"),
+        (b'{"type":["refund.succeeded"]}', 422, "invalid"),
         (b'{"type":"refund.succeeded"}', 422, "invalid"),
         (b'{"type":"refund.succeeded","data":{"id":"re_1"}}', 422, "invalid"),
         (b'{"type":"order.changed","data":{"id":"1042","version":"1"}}', 422, "invalid"),
