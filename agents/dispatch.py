@@ -21,6 +21,7 @@ SWEEP = "agents.sweep"
 EXPIRE = "approvals.expire"
 TELL_SHOPS = "accounts.revocations"
 ERASE = "agents.erasures"
+LET_GO = "agents.retention"
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts import services as accounts
 from agents import dispatch, services
-from agents.services import erasure, erasure_list
+from agents.services import erasure, erasure_list, retention
 from approvals import services as approvals
 
 
@@ -35,6 +35,11 @@ def expire(**_: Any) -> None:
 def erase(**_: Any) -> None:
     erasure.finish_erasures(now=timezone.now())
     erasure_list.keep_list(now=timezone.now())
+
+
+@shared_task(name=dispatch.LET_GO, ignore_result=True)
+def let_go(**_: Any) -> None:
+    retention.let_go(now=timezone.now())
 
 
 @shared_task(name=dispatch.TELL_SHOPS, ignore_result=True)

@@ -99,6 +99,11 @@ class Shop(models.Model):
     )
     max_open_tasks_per_customer = models.PositiveIntegerField(default=3)
     tasks_per_minute_per_customer = models.PositiveIntegerField(default=20)
+    keep_texts_days = models.PositiveIntegerField(
+        default=730,
+        db_default=730,
+        help_text="Days after a ticket's last change in which its texts are kept; 0 keeps them for ever.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     # More of it may cost more money. Raising one takes two people, and so does no longer counting
