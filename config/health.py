@@ -16,7 +16,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.decorators import sync_and_async_middleware
 
-from config import metrics
+from agents.lag import ready_lag
 from tools.adapters import list_stopped
 
 REDIS_SECONDS = 1.0
@@ -78,7 +78,7 @@ def ready(request: HttpRequest) -> HttpResponse:
         checks["migrations"] = _check_migrations()
     if checks.get("migrations") == "ok":
         checks["shops_not_called"] = list_stopped().count()
-        lag = metrics.ready_lag()
+        lag = ready_lag()
         checks["queue_lag_seconds"] = round(lag, 1)
         if settings.READY_MAX_LAG and lag > settings.READY_MAX_LAG:
             missing.append("workers")

@@ -9,7 +9,6 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -20,8 +19,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from agents.models import LIVE, READY, Outcome, Step, StepKind, StepStatus, Task, TaskStatus
+from agents.lag import ready_lag
+from agents.models import LIVE, Outcome, Step, StepKind, StepStatus, Task, TaskStatus
 from approvals.models import Approval, ApprovalStatus
+from config.timing import timing
 from tools.adapters import list_stopped
 from tools.models import AdapterState, LookFirst, Operation, State
 from tools.unresolved import count_overdue
@@ -40,23 +41,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(
         text, content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
     )
-
-
-def ready_lag() -> float:
-    """How many seconds the oldest task that a worker could take has been waiting for one."""
-    with connection.cursor() as cursor:
-        cursor.execute(_READY_LAG, [list(READY)])
-        (seconds,) = cursor.fetchone()
-    return max(0.0, float(seconds or 0))
-
-
-_READY_LAG = """
-    SELECT EXTRACT(EPOCH FROM clock_timestamp() - min(GREATEST(s.planned_at, t.wake_at, t.lease_until)))
-    FROM agents_task t JOIN agents_step s ON s.task_id = t.id AND s.n = t.steps_planned
-    WHERE t.status = ANY(%s)
-      AND (t.lease_until IS NULL OR t.lease_until < clock_timestamp())
-      AND (t.wake_at IS NULL OR t.wake_at <= clock_timestamp())
-"""
 
 
 def _may_read(request: HttpRequest) -> bool:
@@ -82,6 +66,7 @@ class _FromRows(Collector):
         yield from _operations()
         yield from _shops()
         yield from _model()
+        yield from timing()
 
 
 def _tasks() -> Iterator[Metric]:
