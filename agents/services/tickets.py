@@ -33,6 +33,8 @@ MAX_MESSAGE = 4000
 BUSY_SECONDS = 10
 # The advisory lock's class: "a customer's submissions".
 _SUBMISSIONS = 7101
+# How the ids of the messages begin that ask for a person.
+_WISH = "person-"
 
 
 class TicketNotFoundError(Exception):
@@ -173,15 +175,40 @@ def reply_as_staff(*, ticket_id: int, user: User, text: str, now: datetime) -> M
     return message
 
 
+@transaction.atomic
 def ask_for_person(*, customer_id: int, ticket_id: int | None, now: datetime) -> Submitted:
     """The customer's "talk to a person" button: always there, needs no model."""
+    # Said again before anybody could answer, it is the same wish.
+    take_turns(customer_id)
+    asked = _pending_wish(customer_id, ticket_id)
+    if asked is not None:
+        return asked
     return submit(
         customer_id=customer_id,
         text="I'd like to talk to a person, please.",
-        client_message_id=f"person-{hashlib.sha256(f'{ticket_id}{now}'.encode()).hexdigest()[:24]}",
+        client_message_id=f"{_WISH}{hashlib.sha256(f'{ticket_id}{now}'.encode()).hexdigest()[:24]}",
         now=now,
         ticket_id=ticket_id,
     )
+
+
+def _pending_wish(customer_id: int, ticket_id: int | None) -> Submitted | None:
+    """The customer's last words, if they asked for a person and the agent has not spoken since.
+
+    That is while the task still hears them, and from then on for as long as staff have the ticket.
+    """
+    said = Message.objects.filter(
+        ticket__customer_id=customer_id, ticket__status=TicketStatus.OPEN, author=Author.CUSTOMER
+    )
+    if ticket_id is not None:
+        said = said.filter(ticket_id=ticket_id)
+    last = said.select_related("ticket").order_by("-at", "-pk").first()
+    if last is None or not last.client_message_id.startswith(_WISH):
+        return None
+    live = Task.objects.filter(ticket=last.ticket, status__in=LIVE).first()
+    if live is None and last.ticket.speaker != Speaker.STAFF:
+        return None
+    return Submitted(last.ticket, last, live, is_new=False)
 
 
 def take_turns(customer_id: int) -> None:

@@ -6,6 +6,8 @@ import pytest
 from channels.layers import channel_layers
 from django.utils import timezone
 
+from accounts.models import User
+from agents import services
 from agents.models import Message, Task, Ticket, TicketStatus
 from tests.agents.desk import Desk
 from tests.chat.client import Chat, View, in_thread
@@ -173,6 +175,37 @@ async def test_a_person_can_be_asked_for_and_staff_are_heard(desk: Desk, ada: st
     assert chat.view.items["task"][task.pk]["status"] == "handed_off"
     assert chat.view.ticket is not None
     assert chat.view.ticket["speaker"] == "staff"
+
+
+async def test_asking_twice_for_a_person_is_asking_once(desk: Desk, ada: str):
+    """At once, in two windows, and when staff have it already; not after they gave it back."""
+    one, other = Chat(), Chat()
+    await one.hello(ada, ticket="new")
+    await other.hello(ada, ticket="new")
+    wishes = [await chat.ask(type="person") for chat in (one, one, other)]
+    task = await in_thread(Task.objects.get)()
+    await in_thread(desk.work)(task)
+    wishes += [await chat.ask(type="person") for chat in (one, other)]
+    said = await in_thread(_said_by_customer)(task.ticket_id)
+    await in_thread(_give_back)(task.ticket_id)
+    later = await one.ask(type="person")
+    await one.leave()
+    await other.leave()
+
+    assert {wish["ticket"] for wish in wishes} == {task.ticket_id}
+    assert {wish["type"] for wish in wishes} == {"done"}
+    assert said == 1
+    assert later["ticket"] == task.ticket_id
+    assert await in_thread(_said_by_customer)(task.ticket_id) == 2
+
+
+def _said_by_customer(ticket_id: int) -> int:
+    return Message.objects.filter(ticket_id=ticket_id, author="customer").count()
+
+
+def _give_back(ticket_id: int) -> None:
+    staff = User.objects.get(username="staff")
+    services.give_back(ticket_id=ticket_id, user=staff, now=timezone.now())
 
 
 async def test_a_closed_conversation_is_gone_on_with_in_another(desk: Desk, ada: str):
