@@ -108,9 +108,7 @@ class HandlingForm(forms.Form):
         ]
     )
     to = forms.RegexField(r"^[0-9]{1,18}$", required=False)
-    minutes = forms.TypedChoiceField(
-        choices=SNOOZES, required=False, coerce=int, empty_value=None
-    )
+    minutes = forms.TypedChoiceField(choices=SNOOZES, required=False, coerce=int, empty_value=None)
     reason = forms.CharField(max_length=500, required=False)
     decision_id = forms.RegexField(r"^[0-9a-f-]{36}$", required=False)
 

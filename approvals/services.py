@@ -13,7 +13,7 @@ from django.db import transaction
 
 from accounts.models import Role, User
 from accounts.rights import get_countersigner
-from approvals import selectors
+from approvals import pace, selectors
 from approvals.models import DECIDED, Approval, ApprovalStatus, Attention
 from approvals.signals import approval_changed
 from audit import services as audit
@@ -48,6 +48,14 @@ class NotAllowedError(DecisionError):
 
 class ReasonNeededError(DecisionError):
     """Staff who say no say why: the customer is told."""
+
+
+class TooFastError(DecisionError):
+    """Too many yeses about money in a row. `seconds` says how long to wait."""
+
+    def __init__(self, approval: Approval, seconds: int) -> None:
+        super().__init__(approval)
+        self.seconds = seconds
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,6 @@ def request(operation: Operation, *, role: str, now: datetime) -> Approval:
     return approval
 
 
-@transaction.atomic
 def decide(
     *,
     approval_id: int,
@@ -101,9 +108,28 @@ def decide(
     """Take a person's yes or no. The same decision made again returns the first answer.
 
     Raises NotAllowedError, SupersededError, ExpiredError, AlreadyDecidedError or (staff saying no
-    without a reason) ReasonNeededError, and then nothing has changed. A customer may still take a
-    yes back (say no) until the operation is being sent.
+    without a reason) ReasonNeededError, and then nothing has changed; TooFastError as well, which is
+    noted on the trail. A customer may still take a yes back (say no) until the operation is being sent.
     """
+    try:
+        return _decide(approval_id, decider, is_yes, digest, decision_id, reason)
+    except TooFastError as exc:
+        if decider.user_id is not None:
+            shop_id = exc.approval.operation.shop_id
+            with transaction.atomic():
+                pace.note_pause(user_id=decider.user_id, shop_id=shop_id, now=database_now())
+        raise
+
+
+@transaction.atomic
+def _decide(
+    approval_id: int,
+    decider: Decider,
+    is_yes: bool,  # noqa: FBT001 - its one caller names it
+    digest: str,
+    decision_id: str,
+    reason: str,
+) -> Approval:
     operation, approval = _lock(approval_id)
     _require_right(approval, operation, decider)
     if digest != approval.digest:
@@ -116,6 +142,7 @@ def decide(
     if operation.state != State.AWAITING_APPROVAL:
         raise SupersededError(approval)
     if is_yes:
+        _require_pace(approval, operation, decider, now)
         _say_yes(approval, operation, decider, decision_id, now)
     elif decider.role == Role.STAFF and not reason.strip():
         raise ReasonNeededError(approval)
@@ -139,6 +166,16 @@ def _require_right(approval: Approval, operation: Operation, decider: Decider) -
         is_allowed = get_countersigner(decider.user_id, customer=operation.customer) is not None
     if not is_allowed:
         raise NotAllowedError(approval)
+
+
+def _require_pace(
+    approval: Approval, operation: Operation, decider: Decider, now: datetime
+) -> None:
+    if decider.user_id is None or operation.amount is None:
+        return
+    seconds = pace.seconds_to_wait(user_id=decider.user_id, now=now)
+    if seconds:
+        raise TooFastError(approval, seconds)
 
 
 def _decided_before(

@@ -44,10 +44,14 @@ def decide(
     sight = shown.see(_find(request, public_id), viewer=user_of(request))
     if wants_fragment(request):
         status = refusal.status if refusal else 200
-        return render(request, PANEL, _panel(request, sight, refusal), status=status)
-    if refusal is None:
+        answer = render(request, PANEL, _panel(request, sight, refusal), status=status)
+    elif refusal is None:
         return redirect("console:approval", public_id=public_id)
-    return _page(request, sight, conversation_of, refusal)
+    else:
+        answer = _page(request, sight, conversation_of, refusal)
+    if refusal and refusal.wait:
+        answer.headers["Retry-After"] = str(refusal.wait)
+    return answer
 
 
 PANEL = "console/approvals/decision.html"
@@ -61,6 +65,7 @@ class Refusal:
     message: str
     field: str = ""
     facts: FactsNow | None = None
+    wait: int = 0  # seconds
 
 
 MALFORMED = Refusal(422, "That is not a decision. Reload the page and choose again.")
@@ -71,6 +76,10 @@ ORDER_CHANGED = (
 SUPERSEDED = Refusal(409, "This is no longer what would be done. Nothing was decided.")
 EXPIRED = Refusal(410, "The time to answer is over. Nothing was decided.")
 NOT_ALLOWED = Refusal(403, "You may not answer this question. Nothing was decided.")
+TOO_FAST = (
+    "Take a breath: that were many approvals in a short time. Nothing was decided. Look at this one "
+    "again, and approve it in a while."
+)
 DECIDED = Refusal(409, "Somebody has decided already, so yours was not taken.")
 
 
@@ -121,6 +130,8 @@ def _before_a_yes(
 
 def _refused(exc: services.DecisionError) -> Refusal:
     match exc:
+        case services.TooFastError(seconds=seconds):
+            return Refusal(429, TOO_FAST, wait=seconds)
         case services.ExpiredError():
             return EXPIRED
         case services.NotAllowedError():

@@ -19,9 +19,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from accounts.models import Shop
 from agents.lag import ready_lag
 from agents.models import LIVE, Outcome, Step, StepKind, StepStatus, Task, TaskStatus
 from approvals.models import Approval, ApprovalStatus
+from approvals.pace import PAUSED
+from audit.models import Event
 from config.timing import timing
 from tools.adapters import list_stopped
 from tools.models import AdapterState, LookFirst, Operation, State
@@ -124,6 +127,13 @@ def _operations() -> Iterator[Metric]:
     for role in ("customer", "staff"):
         waiting.add_metric([role], counts_by_role.get(role, 0))
     yield waiting
+
+    paused = Event.objects.filter(shop_id__in=Shop.objects.values("pk"), action=PAUSED)
+    yield CounterMetricFamily(
+        "countersign_approvers_paused",
+        "Times that somebody was stopped who approved money too fast",
+        value=paused.count(),
+    )
 
     yield CounterMetricFamily(
         "countersign_duplicate_proposals_prevented",

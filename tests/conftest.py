@@ -26,6 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     # Real password hashing costs a second for each seeded test and proves nothing here.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # One approver of the tests decides more in a minute than a person should; see tests of the pace.
+    settings.APPROVALS_IN_A_ROW = 1_000_000
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker:
         return

@@ -3,21 +3,25 @@
 from typing import Any, ClassVar
 
 from django.http import HttpResponse, JsonResponse
+from django.utils import timezone
 from rest_framework.request import Request
 
+from accounts import second_factor
 from accounts.models import Role
+from accounts.second_factor import Proof
 from agents import events
 from agents.api import access, problems, shapes, spec
-from agents.api.authentication import Principal
+from agents.api.authentication import Principal, StaffPrincipal
 from agents.api.base import ApiView
 from agents.api.bodies import check, read_object
 from agents.api.problems import ProblemError, invalid
 from agents.models import Task
 from approvals import selectors, services
-from approvals.models import Approval
+from approvals.models import Approval, ApprovalStatus
 from tools.models import Operation
 from tools.operations import OperationStateError
 
+CODE_SECONDS = 60
 YES = frozenset({"yes", "approve"})
 
 
@@ -35,6 +39,8 @@ class TaskDecisionView(ApiView):
         is_yes = values["decision"] in YES
         if self.principal.role == Role.STAFF and not is_yes and not values["reason"]:
             raise invalid("reason", "Say why, so that the customer can be told.")
+        if is_yes:
+            _require_code(self.principal, approval, values["code"])
         try:
             decided = services.decide(
                 approval_id=approval.pk,
@@ -65,6 +71,24 @@ def _question(task: Task, step: int, principal: Principal) -> Approval:
     raise ProblemError(problems.NOT_FOUND)
 
 
+def _require_code(principal: Principal, approval: Approval, code: str) -> None:
+    """Staff with a second factor prove it before money moves, as they do in the console."""
+    is_about_money = approval.operation.amount is not None
+    if not isinstance(principal, StaffPrincipal) or not is_about_money:
+        return
+    if approval.status != ApprovalStatus.OPEN:
+        return  # sent again, or too late: nothing is decided by it
+    match second_factor.prove(user_id=principal.user.pk, code=code, now=timezone.now()):
+        case Proof.WRONG:
+            raise ProblemError(problems.CODE_NEEDED)
+        case Proof.WAIT:
+            raise _too_fast(CODE_SECONDS)
+
+
+def _too_fast(seconds: int) -> ProblemError:
+    return ProblemError(problems.TOO_FAST, headers={"Retry-After": str(seconds)})
+
+
 def _decision(task: Task, step: int, approval: Approval, decision: str) -> dict[str, Any]:
     operation = Operation.objects.get(pk=approval.operation_id)
     return {
@@ -87,6 +111,8 @@ def _refused(exc: services.DecisionError, task: Task, principal: Principal) -> P
     if isinstance(exc, services.ExpiredError):
         told = {"expires_at": approval.expires_at.isoformat()}
         return ProblemError(problems.EXPIRED, extensions=told)
+    if isinstance(exc, services.TooFastError):
+        return _too_fast(exc.seconds)
     if isinstance(exc, services.SupersededError):
         return _superseded(task)
     return ProblemError(problems.DECIDED_OTHERWISE, extensions=_by_whom(approval, principal))

@@ -41,6 +41,9 @@ FORBIDDEN = ProblemType("forbidden", 403, "This is not open to you.")
 CROSS_SITE = ProblemType("cross-site", 403, "The request does not come from our own page.")
 WRONG_ROLE = ProblemType("wrong-role", 403, "This question is not yours to answer.")
 DELEGATION_REVOKED = ProblemType("delegation-revoked", 403, "The shop does not let us act for you.")
+CODE_NEEDED = ProblemType(
+    "code-needed", 403, "A yes about money needs a fresh code of your authenticator app."
+)
 NOT_FOUND = ProblemType("not-found", 404, "There is nothing here.")
 METHOD_NOT_ALLOWED = ProblemType("method-not-allowed", 405, "This cannot be done here.")
 TOO_SLOW = ProblemType("request-too-slow", 408, "The request did not arrive in time.")
@@ -59,6 +62,9 @@ KEY_REUSED = ProblemType(
     "idempotency-key-reused", 422, "This Idempotency-Key was used for another request."
 )
 TOO_MANY_REQUESTS = ProblemType("too-many-requests", 429, "Too many requests; slow down.")
+TOO_FAST = ProblemType(
+    "too-fast", 429, "Too many approvals of money, or wrong codes, in a short time."
+)
 TOO_MANY_STREAMS = ProblemType("too-many-streams", 429, "Too many event streams are open.")
 INTERNAL = ProblemType("internal", 500, "Something went wrong on our side.")
 SHOP_UNAVAILABLE = ProblemType("shop-unavailable", 503, "The shop cannot be reached right now.")

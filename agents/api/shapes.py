@@ -133,6 +133,12 @@ class DecisionIn(StrictSerializer):
         allow_blank=True,
         help_text="The client's own id of this decision, for sending it again.",
     )
+    code = PatternField(
+        r"\A[0-9 ]{0,10}\Z",
+        required=False,
+        default="",
+        help_text="Of staff who sign in with an authenticator app: a fresh code, for a yes about money.",
+    )
 
 
 class RunDecisionIn(DecisionIn):

@@ -60,6 +60,8 @@ DECIDE = (
     problems.SUPERSEDED,
     problems.DECIDED_OTHERWISE,
     problems.EXPIRED,
+    problems.CODE_NEEDED,
+    problems.TOO_FAST,
 )
 
 

@@ -16,6 +16,7 @@ from accounts import second_factor
 from accounts.models import Role, SecondFactor, User
 from accounts.views import sign_in as door
 from audit.models import Event
+from tests.api.clients import Api
 from tests.console.desk import PASSWORD, decide, make_person, make_question, operation_of, text_of
 
 SECURITY = "console:security"
@@ -313,6 +314,24 @@ def test_one_code_approves_one_thing(app, approver, shop, sign_in):
 
     assert decide(client, second, "approve", code=code).status_code == 403
     assert operation_of(second).granted_roles == ["customer"]
+
+
+def test_the_api_asks_for_the_code_as_well(app, approver, shop):
+    app.set_up()
+    approver.refresh_from_db()
+    api, approval = Api.staff(approver), make_question(shop)
+    operation = approval.operation
+    address = f"/v1/tasks/{operation.task_id}/approvals/{operation.step_n}"
+    said = {"decision": "yes", "digest": approval.digest}
+
+    for body in (said, said | {"code": "000 000"}):
+        answer = api.post(address, body)
+        assert (answer.status_code, answer.json()["type"][-12:]) == (403, "#code-needed")
+    assert operation_of(approval).granted_roles == ["customer"]
+
+    assert api.post(address, said | {"code": app.code()}).status_code == 200
+    assert operation_of(approval).granted_roles == ["customer", "staff"]
+    assert api.post(address, said).status_code == 200  # sent again, answered again
 
 
 def test_a_recovery_code_approves_nothing(app, approver, shop, sign_in):
