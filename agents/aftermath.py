@@ -4,19 +4,13 @@ from datetime import datetime
 
 from django.db import transaction
 
-from agents import claims, events, store, telling
+from agents import events, store, telling, wording
 from agents.models import Author, Speaker, Task, Ticket, TicketStatus
 from audit import services as audit
 from tools import money
 from tools.erasing import is_erased
+from tools.language import pick
 from tools.models import Operation
-
-CHECKED = "A colleague has checked this with the shop."
-CAME_BACK = (
-    "The shop has told us that the refund of {amount} for order {order} did not stay with you: the "
-    "money came back to the shop. A colleague is looking into it and will reply to you here; there "
-    "is nothing you need to do."
-)
 
 
 class Aftermath:
@@ -31,8 +25,10 @@ class Aftermath:
         task = Task.objects.get(pk=operation.task_id)
         if task.is_live:
             return
-        text = f"{CHECKED}\n{claims.true_state([telling.view_of(operation)])}"
-        ticket = Ticket.objects.get(pk=operation.ticket_id)
+        ticket = Ticket.objects.select_related("customer").get(pk=operation.ticket_id)
+        locale = ticket.spoken
+        checked = pick(wording.CHECKED, locale)
+        text = f"{checked}\n{telling.true_state([operation], locale)}"
         _say(ticket, text, task, now)
 
     def open_case(self, operation: Operation, *, now: datetime) -> None:
@@ -55,8 +51,9 @@ class Aftermath:
             update_fields=["status", "closed_at", "closed_by", "speaker", "version", "updated_at"]
         )
         _record(ticket, "reopened" if was_closed else "handed_to_staff", operation, now)
-        amount = money.show(operation.amount or 0, operation.currency, operation.customer.locale)
-        _say(ticket, CAME_BACK.format(amount=amount, order=operation.order_id), None, now)
+        amount = money.show(operation.amount or 0, operation.currency, ticket.spoken)
+        text = pick(wording.CAME_BACK, ticket.spoken)
+        _say(ticket, text.format(amount=amount, order=operation.order_id), None, now)
 
 
 def _say(ticket: Ticket, text: str, task: Task | None, now: datetime) -> None:

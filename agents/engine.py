@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agents import workflows
+from agents import forms, workflows
 from agents.moves import CallModel, CallTool, HandOff, Log, LoggedStep, Move, Reply
 
 # The same call with the same outcome: told once after the second, handed off at the third.
@@ -70,6 +70,8 @@ def has_repeated(steps: Sequence[LoggedStep]) -> bool:
 
 def _has_left_workflow(log: Log) -> bool:
     """Once the customer has said more than the workflow answers, the loop goes on from its log."""
+    if log.workflow == forms.WORKFLOW:
+        return forms.is_left(log)
     asked = [step for step in log.steps if step.kind == "model"]
     is_phrased = bool(asked) and log.steps[-1] is asked[0]
     return bool(asked) and (not is_phrased or log.has_unheard_message)

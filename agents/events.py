@@ -55,8 +55,9 @@ def parse_id(text: str) -> tuple[int, int]:
 def list_events(task: Task, *, after: str = "") -> list[Event]:
     """Everything that happened to the task after an event id, in order."""
     position = parse_id(after)
-    steps = list(task.steps.select_related("operation__customer").order_by("n"))
-    events = [event for step in steps for event in _step_events(step)]
+    steps = list(task.steps.select_related("operation").order_by("n"))
+    locale = task.ticket.spoken
+    events = [event for step in steps for event in _step_events(step, locale)]
     if task.status in ENDED:
         last = steps[-1].n if steps else 0
         events.append(Event(last, ENDED_PHASE, "task.done", task_data(task)))
@@ -126,10 +127,12 @@ def operation_data(operation: Operation) -> dict[str, Any]:
     }
 
 
-def action_data(approval: Approval, operation: Operation, step_n: int) -> dict[str, Any]:
+def action_data(
+    approval: Approval, operation: Operation, step_n: int, locale: str
+) -> dict[str, Any]:
     """The question as people see it, drawn from the sealed bytes."""
     content = content_of(operation)
-    card = describe(content, operation.customer.locale)
+    card = describe(content, locale)
     return {
         "step": step_n,
         "approval": str(approval.public_id),
@@ -154,22 +157,22 @@ def action_data(approval: Approval, operation: Operation, step_n: int) -> dict[s
 
 def pending_action(task: Task) -> dict[str, Any] | None:
     """The action that waits for somebody's yes, if there is one."""
-    step = task.steps.select_related("operation__customer").filter(status=StepStatus.WAITING).last()
+    step = task.steps.select_related("operation").filter(status=StepStatus.WAITING).last()
     if step is None or step.operation is None:
         return None
     if step.operation.state != State.AWAITING_APPROVAL:
         return None
     for approval in list_of_operation(operation_id=step.operation.pk):
         if approval.status == "open":
-            return action_data(approval, step.operation, step.n)
+            return action_data(approval, step.operation, step.n, task.ticket.spoken)
     return None
 
 
-def receipt_data(operation: Operation) -> dict[str, Any]:
+def receipt_data(operation: Operation, locale: str) -> dict[str, Any]:
     """What the customer keeps: only for what truly happened."""
     amount = ""
     if operation.amount is not None:
-        amount = money.show(operation.amount, operation.currency, operation.customer.locale)
+        amount = money.show(operation.amount, operation.currency, locale)
     return {**operation_data(operation), "amount_text": amount}
 
 
@@ -195,23 +198,24 @@ def ticket_group(ticket_id: int) -> str:
     return f"ticket-{ticket_id}"
 
 
-def _step_events(step: Step) -> Iterator[Event]:
+def _step_events(step: Step, locale: str) -> Iterator[Event]:
     if step.status == StepStatus.PLANNED:
         return
     yield Event(step.n, STARTED, "step.started", step_data(step))
     if step.operation is not None and step.operation.task_id == step.task_id:
-        yield from _operation_events(step, step.operation)
+        yield from _operation_events(step, step.operation, locale)
     if step.status == StepStatus.FINISHED:
         data = step_data(step)
         if step.operation is not None and step.operation.state == State.SUCCEEDED:
-            data["receipt"] = receipt_data(step.operation)
+            data["receipt"] = receipt_data(step.operation, locale)
         yield Event(step.n, FINISHED, "step.finished", data)
 
 
-def _operation_events(step: Step, operation: Operation) -> Iterator[Event]:
+def _operation_events(step: Step, operation: Operation, locale: str) -> Iterator[Event]:
     for approval in list_of_operation(operation_id=operation.pk):
         phase = ASKS_CUSTOMER if approval.role == "customer" else ASKS_STAFF
-        yield Event(step.n, phase, "approval.needed", action_data(approval, operation, step.n))
+        data = action_data(approval, operation, step.n, locale)
+        yield Event(step.n, phase, "approval.needed", data)
     if operation.state == State.UNKNOWN:
         yield Event(step.n, CHECKING, "operation.checking", operation_data(operation))
 

@@ -84,6 +84,8 @@ class Ticket(models.Model):
     speaker = models.CharField(max_length=10, choices=Speaker.choices, default=Speaker.AGENT)
     assigned_to = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
     subject = models.CharField(max_length=200)
+    # The language tag that the customer reads it in, "de-AT"; empty for the customer's own.
+    locale = models.CharField(max_length=20, blank=True, default="", db_default="")
     version = models.PositiveIntegerField(default=1)
     last_seq = models.PositiveIntegerField(default=0)
     opened_at = models.DateTimeField()
@@ -114,6 +116,11 @@ class Ticket(models.Model):
     @override
     def __str__(self) -> str:
         return f"#{self.pk} {self.subject}"
+
+    @property
+    def spoken(self) -> str:
+        """The locale in which code speaks to its customer."""
+        return self.locale or self.customer.locale
 
 
 class Task(models.Model):

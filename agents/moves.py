@@ -19,14 +19,22 @@ class LoggedStep:
 
 
 @dataclass(frozen=True)
+class CallTool:
+    name: str
+    arguments: str
+    call_id: str
+
+
+@dataclass(frozen=True)
 class Log:
-    """All that decides the next move."""
+    """All that decides the next move. Code speaks in `locale`."""
 
     workflow: str
     request: str
     max_steps: int
     steps: tuple[LoggedStep, ...]
     has_unheard_message: bool = False
+    locale: str = "en"
 
 
 @dataclass(frozen=True)
@@ -34,13 +42,6 @@ class CallModel:
     """Ask the model. `phrase_only`: it may only put results into words, not call tools."""
 
     phrase_only: bool = False
-
-
-@dataclass(frozen=True)
-class CallTool:
-    name: str
-    arguments: str
-    call_id: str
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from agents import budgets, dispatch, engine, events, llm, prompting, store, telling
+from agents import budgets, dispatch, engine, events, forms, llm, prompting, store, telling
 from agents.budgets import Amount
 from agents.models import Outcome, Step, StepKind, StepStatus, TaskStatus
 from agents.moves import CallModel, CallTool, HandOff, Move, Reply
@@ -275,6 +275,7 @@ class Recording:
                 "model": self.step.model,
                 "prompt_version": self.step.prompt_version,
                 "verdict": self.step.verdict,
+                "proposed_by": forms.proposed_by(self.step.call_id),
             },
         )
 

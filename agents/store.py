@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 
-from agents import abilities, budgets, prompting
+from agents import abilities, budgets, forms, prompting
 from agents.models import (
     Author,
     Message,
@@ -25,7 +25,7 @@ from agents.models import (
     TaskStatus,
     Ticket,
 )
-from agents.moves import Log, LoggedStep
+from agents.moves import CallTool, Log, LoggedStep
 from agents.transcript import Said
 from tools import ablation
 from tools.clock import ClockTimestamp, database_now
@@ -202,7 +202,7 @@ def locked(held: Claim) -> Task:
     held_now = {"epoch": held.lease.epoch} if ablation.is_on("fence") else {}
     task = (
         Task.objects.select_for_update(of=("self",))
-        .select_related("shop", "customer__shop", "ticket")
+        .select_related("shop", "customer__shop", "ticket__customer")
         .filter(pk=held.task.pk, status=TaskStatus.RUNNING, **held_now)
         .first()
     )
@@ -240,7 +240,9 @@ def plan(
 def log_of(task: Task, request: str) -> Log:
     """The finished steps of a task, for the engine."""
     steps = tuple(logged(step) for step in task.steps.order_by("n"))
-    heard = max((step.heard_seq or 0 for step in steps), default=0)
+    # A form hears nothing but itself: whatever was said meanwhile is for the agent afterwards.
+    floor = task.opening_seq if steps and task.workflow == forms.WORKFLOW else 0
+    heard = max([floor, *(step.heard_seq or 0 for step in steps)])
     has_unheard = (
         heard > 0
         and Message.objects.filter(
@@ -253,7 +255,16 @@ def log_of(task: Task, request: str) -> Log:
         max_steps=task.max_steps,
         steps=steps,
         has_unheard_message=has_unheard,
+        locale=task.ticket.spoken,
     )
+
+
+def form_of(task: Task) -> CallTool | None:
+    """The call of the form that opened the task, if one did."""
+    if task.workflow != forms.WORKFLOW:
+        return None
+    first = task.steps.get(n=1)
+    return CallTool(first.tool, first.arguments, first.call_id)
 
 
 def logged(step: Step) -> LoggedStep:

@@ -1,12 +1,13 @@
 """How a task ends, and what the customer is told: never more than the rows can prove."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.utils.text import Truncator
 
-from agents import claims, store
+from agents import claims, store, wording
 from agents.markdown import plain
 from agents.models import (
     Author,
@@ -23,42 +24,14 @@ from agents.models import (
 from agents.moves import HandOff, Reply
 from audit import services as audit
 from tools import money, operations
+from tools.language import pick
 from tools.models import Operation, State
 from tools.text import clean
 
-_DAY_IS_SPENT = (
-    "I can't look into more today, so I've passed this to a colleague. They'll reply to you here."
-)
-HAND_OFF_TEXTS = {
-    "customer_day_budget_spent": _DAY_IS_SPENT,
-    "shop_day_budget_spent": _DAY_IS_SPENT,
-    "asked_for_a_person": "I've passed this to a colleague. They'll reply to you here.",
-    "outcome_needs_person": (
-        "I can't confirm yet what became of this, so a colleague is checking it with the shop. "
-        "They'll reply to you here; there is nothing you need to do."
-    ),
-    "mail_outcome_unknown": (
-        "Your request is closed. I can't tell whether the e-mail about it has arrived; a colleague "
-        "knows of it, and it will not be sent twice by itself."
-    ),
-    "model_unavailable": (
-        "I can't work on this at the moment, so I've passed it to a colleague. "
-        "They'll reply to you here."
-    ),
-}
-HAND_OFF_TEXT = (
-    "I could not finish this myself, so I've passed it to a colleague. They can see our whole "
-    "conversation and will reply to you here."
-)
-CANCELLED_TEXT = "I've stopped working on this, as you asked."
+# Why a task was cancelled: staff took its ticket over; a form came while it waited for the model.
 TAKEN_OVER = "taken_over"
-TAKEN_OVER_TEXT = "A colleague has taken over and will reply to you here."
-ALREADY_SENDING_TEXT = (
-    "I've stopped, but a change was already being sent to the shop and could not be called back. "
-)
-ASKED_FOR_SECRETS_TEXT = (
-    "I can't take card numbers or passwords here, and I never need them. How else can I help?"
-)
+FORM_INSTEAD = "form_instead"
+_CANCELLED = {TAKEN_OVER: wording.TAKEN_OVER, FORM_INSTEAD: wording.FORM_INSTEAD}
 
 
 @dataclass(frozen=True)
@@ -91,7 +64,7 @@ def end_with_hand_off(task: Task, move: HandOff, *, request: str, now: datetime)
     step.attempts = 1
     step.result = {"reason": move.reason, "summary": _summary(task, move, request)}
     step.save()
-    _say(task, HAND_OFF_TEXTS.get(move.reason, HAND_OFF_TEXT), now, is_template=True)
+    _say(task, wording.hand_off(move.reason, task.ticket.spoken), now, is_template=True)
     Ticket.objects.filter(pk=task.ticket_id).update(speaker=Speaker.STAFF)
     _end(task, TaskStatus.HANDED_OFF, now, reason=move.reason)
 
@@ -108,9 +81,10 @@ def end_cancelled(task: Task, *, now: datetime) -> None:
         for operation in operations.list_of_task(task_id=task.pk)
         if operation.first_sent_at is not None
     ]
-    text = TAKEN_OVER_TEXT if is_taken_over else CANCELLED_TEXT
+    locale = task.ticket.spoken
+    text = pick(_CANCELLED.get(task.reason, wording.CANCELLED), locale)
     if sent:
-        text = ALREADY_SENDING_TEXT + claims.true_state([view_of(item) for item in sent])
+        text = pick(wording.ALREADY_SENDING, locale) + true_state(sent, locale)
     _say(task, text, now, is_template=True)
     status = TaskStatus.HANDED_OFF if is_taken_over else TaskStatus.CANCELLED
     _end(task, status, now, reason=task.reason)
@@ -172,8 +146,8 @@ def _checked(task: Task, text: str, now: datetime) -> str:
         personal=text,
     )
     if asks_for_secrets and not unproven and not denied:
-        return ASKED_FOR_SECRETS_TEXT
-    return claims.true_state([view_of(item) for item in known])
+        return pick(wording.ASKED_FOR_SECRETS, task.ticket.spoken)
+    return true_state(known, task.ticket.spoken)
 
 
 _UNDECIDED = (State.APPROVED, State.SENDING, State.UNKNOWN, State.NEEDS_PERSON)
@@ -209,11 +183,16 @@ def _deed(operation: Operation) -> claims.Deed:
     return claims.Deed(operation.kind, operation.order_id, amount)
 
 
-def view_of(operation: Operation) -> claims.OperationView:
+def true_state(known: Sequence[Operation], locale: str) -> str:
+    """What has become of these operations, oldest first, in code's own words."""
+    return claims.true_state([_view_of(operation, locale) for operation in known], locale)
+
+
+def _view_of(operation: Operation, locale: str) -> claims.OperationView:
     """An operation as its customer is told of it."""
     amount = ""
     if operation.amount is not None:
-        amount = money.show(operation.amount, operation.currency, operation.customer.locale)
+        amount = money.show(operation.amount, operation.currency, locale)
     return claims.OperationView(
         kind=operation.kind,
         order_id=operation.order_id,

@@ -12,6 +12,8 @@ from agents import engine
 from agents.moves import LoggedStep
 
 MAX_HISTORY = 30
+# Ids of calls that no model made.
+_NOT_BY_MODEL = ("workflow_", "form_")
 REPEATED = (
     "Notice from the system: you have made the same call with the same arguments twice and got the "
     "same result. Do something else, ask the customer, or hand off. At the next repeat a person "
@@ -104,9 +106,9 @@ def _step_messages(step: LoggedStep, steps: Sequence[LoggedStep]) -> list[dict[s
     if step.kind != "tool":
         return []
     answer = {"role": "tool", "tool_call_id": step.call_id, "content": json.dumps(result)}
-    if not step.call_id.startswith("workflow_"):
+    if not step.call_id.startswith(_NOT_BY_MODEL):
         return [answer]
-    # Made by code, so there is no model step that asked for it: the call is told with its answer.
+    # Made by code or by a form, so there is no model step that asked for it: the call is told with its answer.
     return [_called([(step.call_id, step.tool, step.arguments)], None), answer]
 
 

@@ -115,7 +115,9 @@ def exchange(request: HttpRequest) -> HttpResponse:
 
 def _exchange(token: str, asked: frames.Exchange) -> list[Frame]:
     """A snapshot, answers to the frame, and what is new since."""
-    session, shown = answers.enter(token, key=asked.key, ticket=asked.ticket, after=asked.after)
+    session, shown = answers.enter(
+        token, key=asked.key, ticket=asked.ticket, after=asked.after, locale=asked.locale
+    )
     count_exchange(session.customer_id)
     if asked.frame is None:
         return shown

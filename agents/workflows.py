@@ -8,10 +8,12 @@ import json
 import re
 from typing import Any
 
+from agents import forms, order_words
 from agents.moves import CallModel, CallTool, Log, Move, Reply
+from tools.language import pick
 
 ORDER_STATUS = "order_status"
-NAMES = frozenset({ORDER_STATUS})
+NAMES = frozenset({ORDER_STATUS, forms.WORKFLOW})
 
 # A question about where an order or parcel is, and nothing in it that asks for more.
 _ASKS_WHERE = re.compile(
@@ -40,6 +42,8 @@ def match(message: str) -> str:
 
 def next_move(log: Log) -> Move:
     """The stages in their order: look the order up, follow its parcel, put it into words."""
+    if log.workflow == forms.WORKFLOW:
+        return forms.next_move(log)
     order_id = _order_number(log.request)
     if not log.steps:
         return _tool("find_orders", order_id, 1)
@@ -73,29 +77,9 @@ def _order(log: Log) -> dict[str, Any]:
 def _template(log: Log, order_id: str) -> str:
     """The answer in plain words when no model can phrase it."""
     looked_up = log.steps[0].result or {}
-    if looked_up.get("error") == "not_found":
-        return f"I can't find order {order_id} in your account."
     if "error" in looked_up:
-        return f"I can't see order {order_id} at the moment. Please try again in a little while."
-    order = _order(log)
-    sentence = {
-        "pending": f"Order {order_id} has been received and is not packed yet.",
-        "processed": f"Order {order_id} is packed and about to be shipped.",
-        "shipped": f"Order {order_id} is on its way.",
-        "delivered": f"Order {order_id} was delivered on {order.get('delivered_on')}.",
-        "cancelled": f"Order {order_id} is cancelled.",
-    }.get(str(order.get("status")), f"Order {order_id} is {order.get('status')}.")
+        is_unknown = looked_up["error"] == "not_found"
+        text = order_words.NOT_FOUND if is_unknown else order_words.NOT_SEEN
+        return pick(text, log.locale).format(order=order_id)
     parcel = next((step.result or {} for step in log.steps if step.tool == "track_parcel"), {})
-    return " ".join([sentence, *_parcel_sentences(parcel)])
-
-
-def _parcel_sentences(parcel: dict[str, Any]) -> list[str]:
-    if not parcel or "error" in parcel:
-        return []
-    sentences = [f"{parcel['carrier']} carries it under the number {parcel['tracking_number']}."]
-    if parcel.get("expected_on"):
-        sentences.append(f"It is expected on {parcel['expected_on']}.")
-    events = parcel.get("events") or []
-    if events:
-        sentences.append(f"Last seen: {events[-1]['text']}, {events[-1]['place']}.")
-    return sentences
+    return order_words.order({**_order(log), "order_id": order_id}, parcel, log.locale)

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import models
 
 from accounts.models import Shop
-from agents import telling
+from agents import wording
 from agents.chat import allowance
 from agents.services import tickets
 from tests.test_requirements import LINK, defined_in
@@ -88,7 +88,7 @@ def test_every_reason_for_a_hand_off_is_explained():
     }  # fmt: skip
 
     code = "".join(path.read_text() for path in (ROOT / "agents").glob("*.py"))
-    used = set(re.findall(r'HandOff\(\s*"(\w+)"', code)) | set(telling.HAND_OFF_TEXTS)
+    used = set(re.findall(r'HandOff\(\s*"(\w+)"', code)) | set(wording.HAND_OFF)
     assert used - explained == set()
     assert "same_call_repeated" in used
 

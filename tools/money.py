@@ -5,6 +5,8 @@ from decimal import Decimal
 
 from babel.numbers import format_currency, get_currency_precision
 
+from tools.language import known_locale
+
 # Plain digits only: Decimal would also take '1_000', full-width digits, blanks and exponents.
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,9})(?:\.([0-9]{1,3}))?")
 
@@ -40,4 +42,4 @@ def to_decimal_text(amount: int, currency: str) -> str:
 def show(amount: int, currency: str, locale: str = "en_US") -> str:
     """4000 in USD is "$40.00": for people, in the locale's own way."""
     value = Decimal(amount).scaleb(-get_currency_precision(currency))
-    return format_currency(value, currency, locale=locale.replace("-", "_"))
+    return format_currency(value, currency, locale=known_locale(locale))

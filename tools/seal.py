@@ -14,6 +14,7 @@ import rfc8785
 
 from tools import money
 from tools.clients.shapes import Order
+from tools.language import Text, pick
 from tools.tickets import TicketFacts
 
 FORMAT = 1
@@ -149,48 +150,67 @@ class Card:
     reason: str
 
 
-_TITLES = {
-    "refund": "Refund {amount} for order {order}",
-    "cancel": "Cancel order {order}",
-    "change_address": "Change the delivery address of order {order}",
-    "close_ticket": "Close this conversation and send one e-mail",
+_TITLES: dict[str, Text] = {
+    "refund": (
+        "Refund {amount} for order {order}",
+        "Erstattung von {amount} für Bestellung {order}",
+    ),
+    "cancel": ("Cancel order {order}", "Bestellung {order} stornieren"),
+    "change_address": (
+        "Change the delivery address of order {order}",
+        "Lieferadresse von Bestellung {order} ändern",
+    ),
+    "close_ticket": (
+        "Close this conversation and send one e-mail",
+        "Diese Unterhaltung beenden und eine E-Mail senden",
+    ),
 }
-_REASONS = {
-    "damaged": "arrived damaged",
-    "not_received": "not received",
-    "wrong_item": "wrong item",
-    "not_as_described": "not as described",
-    "changed_mind": "changed mind",
-    "no_longer_needed": "no longer needed",
-    "ordered_by_mistake": "ordered by mistake",
-    "other": "other",
+REASONS: dict[str, Text] = {
+    "damaged": ("arrived damaged", "beschädigt angekommen"),
+    "not_received": ("not received", "nicht angekommen"),
+    "wrong_item": ("wrong item", "falscher Artikel"),
+    "not_as_described": ("not as described", "nicht wie beschrieben"),
+    "changed_mind": ("changed mind", "anders überlegt"),
+    "no_longer_needed": ("no longer needed", "nicht mehr gebraucht"),
+    "ordered_by_mistake": ("ordered by mistake", "versehentlich bestellt"),
+    "other": ("other", "anderer Grund"),
 }
+_NO_REASON: Text = ("", "")
+_RECIPIENT: Text = ("To: {text}", "An: {text}")
+_SUBJECT: Text = ("Subject: {text}", "Betreff: {text}")
 
 
 def describe(content: dict[str, Any], locale: str = "en_US") -> Card:
-    """Render sealed content for a person; amounts in the locale's format."""
+    """Render sealed content for a person: words in the locale's language, amounts in its format.
+
+    What others wrote (titles, addresses, the e-mail) stays as it was sealed.
+    """
     amount = ""
     if content["amount"] is not None:
         amount = money.show(content["amount"], content["currency"], locale)
     shown = content["shown"]
     return Card(
-        title=_TITLES[content["kind"]].format(amount=amount, order=content["order"]),
+        title=pick(_TITLES[content["kind"]], locale).format(amount=amount, order=content["order"]),
         order_id=content["order"],
         lines=[_line_text(line) for line in shown.get("lines", [])],
         before=_address_lines(shown.get("from")),
-        after=_address_lines(shown.get("to")) or _mail_lines(content),
+        after=_address_lines(shown.get("to")) or _mail_lines(content, locale),
         amount=amount,
-        reason=_REASONS.get(content["request"].get("reason", ""), ""),
+        reason=pick(REASONS.get(content["request"].get("reason", ""), _NO_REASON), locale),
     )
 
 
-def _mail_lines(content: dict[str, Any]) -> list[str]:
+def _mail_lines(content: dict[str, Any], locale: str) -> list[str]:
     """The e-mail of a closure, as it will be sent."""
     if content["kind"] != "close_ticket":
         return []
     mail = content["request"]
     text = [line for line in mail["text"].splitlines() if line]
-    return [f"To: {mail['recipient']}", f"Subject: {mail['subject']}", *text]
+    return [
+        pick(_RECIPIENT, locale).format(text=mail["recipient"]),
+        pick(_SUBJECT, locale).format(text=mail["subject"]),
+        *text,
+    ]
 
 
 def _line_text(line: dict[str, Any]) -> str:

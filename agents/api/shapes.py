@@ -8,6 +8,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
 
+from accounts.validators import LOCALE
+from agents.forms import FORM_TOOLS
 from agents.services import MAX_MESSAGE
 
 MAX_ID = 2**53
@@ -103,6 +105,11 @@ class TicketField(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
+def _locale() -> PatternField:
+    about = "A language tag like `de-AT`: in this language code answers in the conversation."
+    return PatternField(LOCALE, max_length=20, required=False, default="", help_text=about)
+
+
 class MessageIn(StrictSerializer):
     message = PatternField(SAID, max_length=MAX_MESSAGE, help_text="What the customer says.")
 
@@ -112,6 +119,7 @@ class TaskIn(MessageIn):
         required=False,
         help_text="The conversation it belongs to; without it the customer's open one.",
     )
+    locale = _locale()
 
 
 class RunIn(StrictSerializer):
@@ -120,6 +128,21 @@ class RunIn(StrictSerializer):
     )
     agent = WordField(choices=["support"], default="support")
     ticket = TicketField(required=False)
+    locale = _locale()
+
+
+class ObjectField(serializers.DictField):
+    """A JSON object, as it is."""
+
+
+class FormIn(StrictSerializer):
+    tool = WordField(choices=list(FORM_TOOLS))
+    arguments = ObjectField(help_text="The arguments of the tool, as the customer filled them in.")
+    ticket = TicketField(
+        required=False,
+        help_text="The conversation it belongs to. It opens its own where another task is under way.",
+    )
+    locale = _locale()
 
 
 class DecisionIn(StrictSerializer):

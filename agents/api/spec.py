@@ -179,6 +179,11 @@ def list_and_submit(noun: Noun) -> Callable[[V], V]:
     )
 
 
+def submit_form() -> Callable[[V], V]:
+    summary = "Fill in a form: a change or a look-up that needs no model"
+    return extend_schema_view(post=_submit(TASK, "submit_form", summary, shapes.FormIn))
+
+
 def say(noun: Noun) -> Callable[[V], V]:
     summary = f"Say more in the conversation of a {noun.one}"
     return extend_schema_view(

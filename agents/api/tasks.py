@@ -8,14 +8,15 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.request import Request
 
-from accounts.models import Role
+from accounts.models import Customer, Role
 from accounts.services import ensure_delegation
-from agents import services
-from agents.api import access, idempotency, paging, shapes, spec, stream
+from agents import form_words, forms, services
+from agents.api import access, idempotency, paging, problems, shapes, spec, stream
 from agents.api import representations as show
 from agents.api.base import ApiView
 from agents.api.bodies import check, read_object
 from agents.api.idempotency import Answer
+from agents.api.problems import ProblemError
 from agents.models import Task
 from agents.services import Submitted
 
@@ -115,7 +116,43 @@ class TaskListView(SubmittingView):
             text=values[self.message_field],
             ticket_id=ticket if isinstance(ticket, int) else None,
             opens_new_ticket=ticket == "new",
+            locale=values["locale"],
         )
+
+
+@spec.submit_form()
+class FormListView(SubmittingView):
+    """Forms: a customer's own call of a tool, which needs no model."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: Request) -> HttpResponseBase:
+        body = read_object(self.http)
+        values = check(shapes.FormIn(data=body)).validated_data
+        customer = Customer.objects.select_related("shop").get(pk=self.customer.customer_id)
+        try:
+            form = forms.read(values["tool"], values["arguments"], currency=customer.shop.currency)
+        except forms.FormError as exc:
+            raise ProblemError(problems.INVALID, errors=_faults(exc)) from exc
+        ticket = values.get("ticket")
+        return self.submit(
+            body,
+            text=form_words.asked(form, values["locale"] or customer.locale),
+            form=form,
+            ticket_id=ticket if isinstance(ticket, int) else None,
+            opens_new_ticket=ticket == "new",
+            locale=values["locale"],
+        )
+
+
+def _faults(exc: forms.FormError) -> list[dict[str, str]]:
+    return [
+        {
+            "pointer": "#/arguments/" + name.replace(".", "/"),
+            "detail": f"Not as it must be: {code}.",
+        }
+        for name, code in exc.faults.items()
+    ]
 
 
 @spec.look(spec.TASK)

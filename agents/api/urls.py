@@ -34,6 +34,7 @@ urlpatterns = [
     path("tasks/<id:task_id>/messages", tasks.TaskMessagesView.as_view()),
     path("tasks/<id:task_id>/cancel", tasks.TaskCancelView.as_view()),
     path("tasks/<id:task_id>/approvals/<step:step>", decisions.TaskDecisionView.as_view()),
+    path("forms", tasks.FormListView.as_view()),
     path("runs", runs.RunListView.as_view()),
     path("runs/<id:task_id>", runs.RunView.as_view()),
     path("runs/<id:task_id>/events", runs.RunEventsView.as_view()),

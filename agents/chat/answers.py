@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Literal
 
 from accounts.identity import Identity, IdentityError, recheck_identity, verify_identity
-from accounts.models import Role, WidgetKey
+from accounts.models import Role, Shop, WidgetKey
 from accounts.services import DelegationRevokedError, ShopUnavailableError, ensure_delegation
-from agents import services
+from agents import form_words, forms, services
 from agents.chat import frames, picture
 from agents.chat.frames import After
 from agents.chat.picture import Following, Frame
@@ -61,7 +61,12 @@ def error(asked: str, ref: str, refused: RefusedError) -> Frame:
 
 
 def enter(
-    token: str, *, key: str | None, ticket: int | Literal["new"] | None, after: After
+    token: str,
+    *,
+    key: str | None,
+    ticket: int | Literal["new"] | None,
+    after: After,
+    locale: str | None = None,
 ) -> tuple[Session, list[Frame]]:
     """Let a customer in, with a snapshot of the conversation asked for, or of their newest.
 
@@ -79,7 +84,7 @@ def enter(
         ticket = ticket_id = None
     if ticket is None:
         ticket_id, after = picture.newest_ticket(identity.customer_id), After()
-    shown, following = picture.snapshot(identity, ticket_id, after)
+    shown, following = picture.snapshot(identity, ticket_id, after, locale or "")
     return Session(identity, token, following), [*told, shown]
 
 
@@ -107,7 +112,7 @@ def prepare(session: Session, request: frames.Request, now: datetime) -> list[Fr
     Raises IdentityError like `news`.
     """
     recheck_identity(session.identity)
-    if not isinstance(request, frames.Say | frames.Person):
+    if not isinstance(request, frames.Say | frames.Form | frames.Person):
         return []
     try:
         _require_delegation(session, now)
@@ -144,8 +149,39 @@ def _say(session: Session, request: frames.Say, now: datetime) -> list[Frame]:
             now=now,
             ticket_id=None if isinstance(ticket_id, str) else ticket_id,
             opens_new_ticket=is_new,
+            locale=session.following.locale,
         )
     )
+    return _taken(session, request, submitted)
+
+
+def _form(session: Session, request: frames.Form, now: datetime) -> list[Frame]:
+    shop = Shop.objects.get(pk=session.identity.shop_id)
+    try:
+        form = forms.read(request.tool, request.arguments, currency=shop.currency)
+    except forms.FormError as exc:
+        message = "Please look at the form again."
+        raise RefusedError("bad-form", message, faults=exc.faults) from exc
+    ticket_id = session.following.ticket_id if request.ticket is None else request.ticket
+    locale = session.following.locale
+    submitted = _submitting(
+        lambda: services.submit(
+            customer_id=session.customer_id,
+            text=form_words.asked(form, locale or session.identity.locale),
+            client_message_id=request.client_message_id,
+            now=now,
+            ticket_id=None if isinstance(ticket_id, str) else ticket_id,
+            opens_new_ticket=request.ticket == "new",
+            locale=locale,
+            form=form,
+        )
+    )
+    return _taken(session, request, submitted)
+
+
+def _taken(
+    session: Session, request: frames.Say | frames.Form, submitted: services.Submitted
+) -> list[Frame]:
     done = _done(
         request,
         ticket=submitted.ticket.pk,
@@ -162,7 +198,10 @@ def _person(session: Session, request: frames.Person, now: datetime) -> list[Fra
         ticket_id = None
     submitted = _submitting(
         lambda: services.ask_for_person(
-            customer_id=session.customer_id, ticket_id=ticket_id, now=now
+            customer_id=session.customer_id,
+            ticket_id=ticket_id,
+            now=now,
+            locale=session.following.locale,
         )
     )
     return [_done(request, ticket=submitted.ticket.pk), *_follow(session, submitted.ticket.pk)]
@@ -200,8 +239,7 @@ def _open(session: Session, request: frames.Open, _now: datetime) -> list[Frame]
     ticket_id = None if request.ticket == "new" else request.ticket
     if ticket_id is not None and picture.owned_ticket(session.customer_id, ticket_id) is None:
         raise _no_such_ticket()
-    shown, session.following = picture.snapshot(session.identity, ticket_id, After())
-    return [shown]
+    return [_turn_to(session, ticket_id)]
 
 
 def _tickets(session: Session, _request: frames.Tickets, _now: datetime) -> list[Frame]:
@@ -212,8 +250,18 @@ def _follow(session: Session, ticket_id: int) -> list[Frame]:
     """Turn to the ticket that a message went to, if it is not the one being followed."""
     if session.following.ticket_id == ticket_id:
         return picture.changes(session.following)
-    shown, session.following = picture.snapshot(session.identity, ticket_id, After())
-    return [shown]
+    return [_turn_to(session, ticket_id)]
+
+
+def _earlier(session: Session, request: frames.Earlier, _now: datetime) -> list[Frame]:
+    return [picture.earlier(session.following, request.before)]
+
+
+def _turn_to(session: Session, ticket_id: int | None) -> Frame:
+    shown, session.following = picture.snapshot(
+        session.identity, ticket_id, After(), session.following.locale
+    )
+    return shown
 
 
 def _require_delegation(session: Session, now: datetime) -> None:
@@ -259,10 +307,12 @@ def _no_such_ticket() -> RefusedError:
 
 _ANSWERS: dict[type[Any], Callable[[Session, Any, datetime], list[Frame]]] = {
     frames.Say: _say,
+    frames.Form: _form,
     frames.Person: _person,
     frames.Decide: _decide,
     frames.Cancel: _cancel,
     frames.Open: _open,
+    frames.Earlier: _earlier,
     frames.Tickets: _tickets,
 }
 _DECISION_ERRORS: dict[type[approvals.DecisionError], tuple[str, str]] = {

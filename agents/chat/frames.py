@@ -1,9 +1,10 @@
 """What a chat client may say: the shape of each frame, and nothing of its meaning."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from accounts.validators import LOCALE
 from agents.services import MAX_MESSAGE
 from tools.strictjson import StrictJSONError, parse_object
 
@@ -12,6 +13,7 @@ MAX_TOKEN = 8192  # characters
 
 Id = Annotated[int, Field(ge=1)]
 ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,80}$")]
+Language = Annotated[str, Field(pattern=LOCALE, max_length=20)]
 
 
 class FrameError(ValueError):
@@ -32,7 +34,8 @@ class After(Shape):
 class Hello(Shape):
     """The first frame. `key` is the widget's; the shop that it names must be the token's.
 
-    Without a `ticket` the newest open conversation is followed; with "new" none is, as yet.
+    Without a `ticket` the newest open conversation is followed; with "new" none is, as yet. Code
+    speaks to this client in `locale`, without one in the customer's own.
     """
 
     type: Literal["hello"]
@@ -40,6 +43,7 @@ class Hello(Shape):
     key: str | None = Field(default=None, max_length=60)
     ticket: Id | Literal["new"] | None = None
     after: After = After()
+    locale: Language | None = None
 
 
 class Token(Shape):
@@ -52,6 +56,16 @@ class Say(Shape):
 
     type: Literal["say"]
     text: str = Field(min_length=1, max_length=MAX_MESSAGE, pattern=r"\S")
+    client_message_id: ClientId
+    ticket: Id | Literal["new"] | None = None
+
+
+class Form(Shape):
+    """A form as it was filled in: the call of one tool, to be done without a model."""
+
+    type: Literal["form"]
+    tool: str = Field(max_length=64)
+    arguments: dict[str, Any]
     client_message_id: ClientId
     ticket: Id | Literal["new"] | None = None
 
@@ -83,6 +97,13 @@ class Open(Shape):
     ticket: Id | Literal["new"]
 
 
+class Earlier(Shape):
+    """Messages of the followed conversation from before the first one known."""
+
+    type: Literal["earlier"]
+    before: Id
+
+
 class Tickets(Shape):
     """One's own conversations, newest first."""
 
@@ -93,7 +114,7 @@ class Ping(Shape):
     type: Literal["ping"]
 
 
-Request = Say | Decide | Cancel | Person | Open | Tickets
+Request = Say | Form | Decide | Cancel | Person | Open | Earlier | Tickets
 
 
 class Exchange(Shape):
@@ -102,6 +123,7 @@ class Exchange(Shape):
     key: str | None = Field(default=None, max_length=60)
     ticket: Id | Literal["new"] | None = None
     after: After = After()
+    locale: Language | None = None
     frame: Annotated[Request, Field(discriminator="type")] | None = None
 
 
@@ -132,7 +154,7 @@ def _read(shape: TypeAdapter[S], text: str) -> S:
 
 def ref_of(frame: Frame) -> str:
     """What an answer refers to, so that a client can tell its requests apart."""
-    if isinstance(frame, Say):
+    if isinstance(frame, Say | Form):
         return frame.client_message_id
     return frame.decision_id if isinstance(frame, Decide) else ""
 

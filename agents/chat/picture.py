@@ -38,9 +38,10 @@ Frame = dict[str, Any]
 
 @dataclass
 class Following:
-    """Which conversation somebody follows, and what of it they have been told."""
+    """Which conversation somebody follows, in which language, and what of it they have been told."""
 
     ticket_id: int | None = None
+    locale: str = ""
     seq: int = 0
     mark: tuple[Any, ...] = ()
     told: dict[str, str] = field(default_factory=dict)
@@ -54,7 +55,8 @@ def newest_ticket(customer_id: int) -> int | None:
 
 def owned_ticket(customer_id: int, ticket_id: int) -> Ticket | None:
     """The ticket if it is this customer's; somebody else's is as if it were not there."""
-    return Ticket.objects.filter(customer_id=customer_id, pk=ticket_id).first()
+    own = Ticket.objects.select_related("customer")
+    return own.filter(customer_id=customer_id, pk=ticket_id).first()
 
 
 def is_closed(ticket_id: int) -> bool:
@@ -67,13 +69,16 @@ def list_tickets(customer_id: int) -> list[Frame]:
     return [_ticket_data(ticket) for ticket in tickets[:MAX_TICKETS]]
 
 
-def snapshot(identity: Identity, ticket_id: int | None, after: After) -> tuple[Frame, Following]:
+def snapshot(
+    identity: Identity, ticket_id: int | None, after: After, locale: str = ""
+) -> tuple[Frame, Following]:
     """All that a customer who has seen `after` needs to know, and where to go on from there.
 
     Of messages and finished steps, which never change, only later ones; all else as it is now.
+    Cards are in `locale`, without one in that of the conversation.
     """
     ticket = None if ticket_id is None else owned_ticket(identity.customer_id, ticket_id)
-    following = Following(ticket_id=None if ticket is None else ticket.pk)
+    following = Following(None if ticket is None else ticket.pk, locale)
     frame = _frame_of(identity, ticket)
     if ticket is None:
         return frame, following
@@ -85,11 +90,24 @@ def snapshot(identity: Identity, ticket_id: int | None, after: After) -> tuple[F
     following.seq = max([following.seq, *(message.seq for message in messages)])
     frame["messages"] = [_message_data(message) for message in messages]
     seen = _position(after.event)
-    for key, item in _items(ticket):
+    for key, item in _items(ticket, locale):
         following.told[key] = _print(item)
         if item["type"] != "ticket" and not _is_known(item, seen):
             frame[f"{item['type']}s"].append(item[item["type"]])
     return frame, following
+
+
+def earlier(following: Following, before: int) -> Frame:
+    """The messages before a number, at most as many as a snapshot has."""
+    if following.ticket_id is None:
+        return {"type": "earlier", "messages": [], "has_earlier": False}
+    found = Message.objects.filter(ticket_id=following.ticket_id, seq__lt=before)
+    newest = list(found.order_by("-seq")[: MAX_MESSAGES + 1])
+    return {
+        "type": "earlier",
+        "messages": [_message_data(message) for message in newest[:MAX_MESSAGES][::-1]],
+        "has_earlier": len(newest) > MAX_MESSAGES,
+    }
 
 
 def changes(following: Following) -> list[Frame]:
@@ -99,9 +117,10 @@ def changes(following: Following) -> list[Frame]:
     mark = _mark(following.ticket_id)
     if mark == following.mark:
         return []
-    ticket = Ticket.objects.get(pk=following.ticket_id)
+    ticket = Ticket.objects.select_related("customer").get(pk=following.ticket_id)
     # Items before messages, so that a receipt is there when the text speaks of it.
-    frames = [item for key, item in _items(ticket) if _is_news(following, key, item)]
+    items = _items(ticket, following.locale)
+    frames = [item for key, item in items if _is_news(following, key, item)]
     messages = list(_messages_after(ticket.pk, following.seq).order_by("seq"))
     frames += [{"type": "message", "message": _message_data(message)} for message in messages]
     following.seq = max([following.seq, *(message.seq for message in messages)])
@@ -145,7 +164,7 @@ def _mark(ticket_id: int) -> tuple[Any, ...]:
     Read before the rest, so that what changes in between is found at the next look.
     """
     ticket = Ticket.objects.filter(pk=ticket_id).values_list(
-        "version", "last_seq", "status", "speaker", "subject"
+        "version", "last_seq", "status", "speaker", "subject", "locale"
     )
     tasks = (
         Task.objects.filter(ticket_id=ticket_id)
@@ -168,7 +187,7 @@ def _messages_after(ticket_id: int, seq: int) -> Any:
     return Message.objects.filter(ticket_id=ticket_id, seq__gt=seq)
 
 
-def _items(ticket: Ticket) -> Iterator[tuple[str, Frame]]:
+def _items(ticket: Ticket, locale: str) -> Iterator[tuple[str, Frame]]:
     """Everything of a ticket that can change, with a key that stays the same."""
     yield "ticket", {"type": "ticket", "ticket": _ticket_data(ticket)}
     tasks = list(Task.objects.filter(ticket=ticket).order_by("-pk")[:MAX_TASKS])[::-1]
@@ -176,14 +195,14 @@ def _items(ticket: Ticket) -> Iterator[tuple[str, Frame]]:
     asked = _asked(step.operation_id for found in steps.values() for step in found)
     for task in tasks:
         for step in steps[task.pk]:
-            yield from _step_items(task, step, asked)
+            yield from _step_items(task, step, asked, locale or ticket.spoken)
         yield f"task:{task.pk}", {"type": "task", "task": _task_data(task, steps[task.pk], asked)}
 
 
 def _steps_of(tasks: list[Task]) -> dict[int, list[Step]]:
     found: dict[int, list[Step]] = {task.pk: [] for task in tasks}
     rows = Step.objects.filter(task__in=tasks).exclude(status=StepStatus.PLANNED)
-    for step in rows.select_related("operation__customer").order_by("task_id", "n"):
+    for step in rows.select_related("operation").order_by("task_id", "n"):
         found[step.task_id].append(step)
     return found
 
@@ -197,7 +216,7 @@ def _asked(operation_ids: Iterable[int | None]) -> dict[int, list[Approval]]:
 
 
 def _step_items(
-    task: Task, step: Step, asked: dict[int, list[Approval]]
+    task: Task, step: Step, asked: dict[int, list[Approval]], locale: str
 ) -> Iterator[tuple[str, Frame]]:
     key = f"{task.pk}:{step.n}"
     operation = _own_operation(step)
@@ -213,10 +232,11 @@ def _step_items(
         return
     for approval in approvals:
         if approval.role == Role.CUSTOMER:
-            action = _action_data(task, step, operation, approval, approvals)
+            action = _action_data(task, step, operation, approval, approvals, locale)
             yield f"action:{key}", {"type": "action", "action": action}
     if operation.state == State.SUCCEEDED:
-        yield f"receipt:{key}", {"type": "receipt", "receipt": _receipt_data(task, step, operation)}
+        receipt = _receipt_data(task, step, operation, locale)
+        yield f"receipt:{key}", {"type": "receipt", "receipt": receipt}
 
 
 def _own_operation(step: Step) -> Operation | None:
@@ -307,12 +327,17 @@ def _waits_for(task: Task, steps: list[Step], asked: dict[int, list[Approval]]) 
 
 
 def _action_data(
-    task: Task, step: Step, operation: Operation, approval: Approval, approvals: list[Approval]
+    task: Task,
+    step: Step,
+    operation: Operation,
+    approval: Approval,
+    approvals: list[Approval],
+    locale: str,
 ) -> Frame:
     """The customer's question, with how it stands with staff where they are asked too."""
     staff = [other.status for other in approvals if other.role == Role.STAFF]
     return {
-        **events.action_data(approval, operation, step.n),
+        **events.action_data(approval, operation, step.n, locale),
         "task": task.pk,
         "at": approval.asked_at.isoformat(),
         "decided_at": approval.decided_at.isoformat() if approval.decided_at else None,
@@ -322,9 +347,9 @@ def _action_data(
     }
 
 
-def _receipt_data(task: Task, step: Step, operation: Operation) -> Frame:
+def _receipt_data(task: Task, step: Step, operation: Operation, locale: str) -> Frame:
     return {
-        **events.receipt_data(operation),
+        **events.receipt_data(operation, locale),
         "task": task.pk,
         "step": step.n,
         "at": operation.finished_at.isoformat() if operation.finished_at else None,

@@ -235,6 +235,7 @@ _ENGLISH = (
     ),
     *patterns(
         CLOSE,
+        *_done(r"\b(?:closing|closure)\b"),
         r"\b(?P<v>closed|archived|wrapped up)\b" + _NEAR + _TICKET,
         _TICKET + _NEAR + r"\b(?P<v>closed|archived|wrapped up)\b",
         r"\b(?P<v>consider)\b" + _NEAR + r"\bclosed\b",

@@ -63,11 +63,19 @@ def _foreign(
 GERMAN = _foreign(
     marks="der die das den dem ist sind wurde wurden ich habe haben hat ihre ihr ihren ihnen und für wir sie die zu auf",
     refund=r"(?:zurück|rück)?erstattet\w*|zurück(?:gezahlt|überwiesen|gebucht)\w*|gutgeschrieben\w*|"
-    r"rückerstattung (?:ist|wurde) (?:veranlasst|ausgeführt|erfolgt|abgeschlossen|unterwegs)|"
+    r"(?:rück)?erstattung\b[^?!\n]{0,60} (?:ist|wurde) (?:jetzt |nun |bereits |schon )?"
+    r"(?:veranlasst|ausgeführt|erfolgt|abgeschlossen|unterwegs|erledigt|durch)|"
     r"geld ist (?:bereits |schon )?unterwegs",
-    cancel=r"storniert\w*|annulliert\w*|stornierung (?:ist|wurde) (?:erfolgt|abgeschlossen|bestätigt)",
-    address=(r"\w*(?:adresse|anschrift)", r"geändert|aktualisiert|angepasst|korrigiert|hinterlegt"),
-    ticket=(r"ticket|fall|anfrage|vorgang|anliegen", r"geschlossen|abgeschlossen"),
+    cancel=r"storniert\w*|annulliert\w*|stornierung\b[^?!\n]{0,60} (?:ist|wurde) (?:jetzt |nun |bereits |"
+    r"schon )?(?:erfolgt|abgeschlossen|bestätigt|erledigt|ausgeführt|durch)",
+    address=(
+        r"\w*(?:adresse|anschrift)|adressänderung",
+        r"geändert|aktualisiert|angepasst|korrigiert|hinterlegt|erledigt|ausgeführt",
+    ),
+    ticket=(
+        r"ticket|fall|anfrage|vorgang|anliegen|unterhaltung",
+        r"geschlossen|abgeschlossen|beendet|erledigt",
+    ),
     mail=(r"e-?mail|mail|bestätigung", r"gesendet|geschickt|verschickt|versendet|versandt"),
     negations="nicht nie niemals kein keine keinen keiner keinem ohne weder nichts",
     modals="kann können könnte könnten möchte möchten möchtest soll sollen sollte würde würden muss "

@@ -1,36 +1,90 @@
-"""The true state of operations in plain English, written by code and by nothing a model said."""
+"""The true state of operations in plain words, written by code and by nothing a model said."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tools.language import Text, pick
 from tools.text import clean
 
-NOTHING_CHANGED = "Nothing has been changed so far."
+NOTHING_CHANGED: Text = ("Nothing has been changed so far.", "Bisher wurde nichts geändert.")
 MAX_TOLD = 6
 MAX_REASON = 200
 
-_NOUNS = {
-    "refund": "refund",
-    "cancel": "cancellation",
-    "change_address": "address change",
-    "close_ticket": "closing of this conversation",
-    "email": "e-mail",
+_NOUNS: dict[str, Text] = {
+    "refund": ("The refund", "Die Erstattung"),
+    "cancel": ("The cancellation", "Die Stornierung"),
+    "change_address": ("The address change", "Die Adressänderung"),
+    "close_ticket": ("The closing of this conversation", "Die Beendigung dieser Unterhaltung"),
+    "email": ("The e-mail", "Die E-Mail"),
 }
-_OPEN = {
-    "awaiting_approval": "is waiting for a yes. Nothing has been sent yet.",
-    "approved": "has its yes and goes to the shop next. It is not confirmed yet.",
-    "sending": "is with the shop now. It is not confirmed yet.",
-    "unknown": "is still being checked with the shop. It will not be sent twice.",
-    "needs_person": "is still being checked, now by a colleague. It will not be sent twice.",
+_CHANGE: Text = ("The change", "Die Änderung")
+_OF: Text = (" of {amount}", " von {amount}")
+_FOR: Text = (" for order {order}", " für Bestellung {order}")
+_OPEN: dict[str, Text] = {
+    "awaiting_approval": (
+        "is waiting for a yes. Nothing has been sent yet.",
+        "wartet auf ein Ja. Es wurde noch nichts gesendet.",
+    ),
+    "approved": (
+        "has its yes and goes to the shop next. It is not confirmed yet.",
+        "hat ihr Ja und geht als Nächstes an den Shop. Sie ist noch nicht bestätigt.",
+    ),
+    "sending": (
+        "is with the shop now. It is not confirmed yet.",
+        "liegt jetzt beim Shop. Sie ist noch nicht bestätigt.",
+    ),
+    "unknown": (
+        "is still being checked with the shop. It will not be sent twice.",
+        "wird noch mit dem Shop geklärt. Sie wird nicht zweimal gesendet.",
+    ),
+    "needs_person": (
+        "is still being checked, now by a colleague. It will not be sent twice.",
+        "wird noch geklärt, jetzt von jemandem aus dem Team. Sie wird nicht zweimal gesendet.",
+    ),
 }
-_ENDED = {
-    "denied": "was not made: the shop's rules do not allow it.",
-    "expired": "was not made: nobody said yes in time.",
-    "superseded": "was not made: the order changed in the meantime.",
-    "cancelled": "was not made: it was withdrawn before it was sent.",
-    "failed": "was not made: the shop refused it.",
+_ENDED: dict[str, Text] = {
+    "denied": (
+        "was not made: the shop's rules do not allow it.",
+        "wurde nicht ausgeführt: Die Regeln des Shops erlauben es nicht.",
+    ),
+    "expired": (
+        "was not made: nobody said yes in time.",
+        "wurde nicht ausgeführt: Niemand hat rechtzeitig Ja gesagt.",
+    ),
+    "superseded": (
+        "was not made: the order changed in the meantime.",
+        "wurde nicht ausgeführt: Die Bestellung hat sich inzwischen geändert.",
+    ),
+    "cancelled": (
+        "was not made: it was withdrawn before it was sent.",
+        "wurde nicht ausgeführt: Sie wurde vor dem Senden zurückgezogen.",
+    ),
+    "failed": (
+        "was not made: the shop refused it.",
+        "wurde nicht ausgeführt: Der Shop hat sie abgelehnt.",
+    ),
 }
-_DECIDERS = {"customer": "you said no", "staff": "the shop's staff said no"}
+_CAME_BACK: Text = (
+    "was made, but the money came back to the shop since. A colleague takes care of it.",
+    (
+        "wurde ausgeführt, aber das Geld kam inzwischen an den Shop zurück. Jemand aus dem Team kümmert "
+        "sich darum."
+    ),
+)
+_SETTLED_AS_NOT: Text = (
+    "was not made: a colleague has checked it with the shop.",
+    "wurde nicht ausgeführt: Jemand aus dem Team hat es mit dem Shop geklärt.",
+)
+_DONE: Text = ("is done.", "ist erledigt.")
+_DONE_AS: Text = ("is done (reference {reference}).", "ist erledigt (Beleg {reference}).")
+_BEING_CHECKED: Text = ("is still being checked.", "wird noch geklärt.")
+_TURNED_DOWN: Text = ("was not made: {who}.", "wurde nicht ausgeführt: {who}.")
+_DECIDERS: dict[str, Text] = {
+    "customer": ("you said no", "Sie haben Nein gesagt"),
+    "staff": ("the shop's staff said no", "Das Team des Shops hat Nein gesagt"),
+}
+_SOMEBODY: Text = ("it was turned down", "Sie wurde abgelehnt")
+_THEIR_REASON: Text = (' Their reason: "{reason}"', ' Die Begründung: "{reason}"')
 
 
 @dataclass(frozen=True)
@@ -50,17 +104,17 @@ class OperationView:
     came_back: bool = False
 
 
-def true_state(operations: Sequence[OperationView]) -> str:
+def true_state(operations: Sequence[OperationView], locale: str = "en") -> str:
     """What has become of these operations, oldest first, one line each, at most the newest six.
 
     One that did not happen is left out when a later one of the same kind and order is there.
     """
     told = [
-        _line(operation)
+        _line(operation, locale)
         for at, operation in enumerate(operations)
         if operation.state == "succeeded" or not _is_retold(operation, operations[at + 1 :])
     ]
-    return "\n".join(told[-MAX_TOLD:]) or NOTHING_CHANGED
+    return "\n".join(told[-MAX_TOLD:]) or pick(NOTHING_CHANGED, locale)
 
 
 def _is_retold(operation: OperationView, later: Sequence[OperationView]) -> bool:
@@ -69,33 +123,34 @@ def _is_retold(operation: OperationView, later: Sequence[OperationView]) -> bool
     )
 
 
-def _line(operation: OperationView) -> str:
-    what = f"The {_NOUNS.get(operation.kind, 'change')}"
+def _line(operation: OperationView, locale: str) -> str:
+    what = pick(_NOUNS.get(operation.kind, _CHANGE), locale)
     if operation.amount_text:
-        what += f" of {clean(operation.amount_text, 40)}"
+        what += pick(_OF, locale).format(amount=clean(operation.amount_text, 40))
     if operation.order_id:
-        what += f" for order {clean(operation.order_id, 64)}"
-    return f"{what} {_became(operation)}"
+        what += pick(_FOR, locale).format(order=clean(operation.order_id, 64))
+    return f"{what} {_became(operation, locale)}"
 
 
-def _became(operation: OperationView) -> str:
+def _became(operation: OperationView, locale: str) -> str:
     if operation.state == "succeeded" and operation.came_back:
-        return "was made, but the money came back to the shop since. A colleague takes care of it."
+        return pick(_CAME_BACK, locale)
     if operation.state == "failed" and operation.reason == "settled_by_staff":
-        return "was not made: a colleague has checked it with the shop."
+        return pick(_SETTLED_AS_NOT, locale)
     if operation.state == "succeeded":
         reference = clean(operation.reference, 120)
-        return f"is done (reference {reference})." if reference else "is done."
+        return pick(_DONE_AS if reference else _DONE, locale).format(reference=reference)
     if operation.state == "rejected":
-        return _rejected(operation)
-    known = _OPEN.get(operation.state) or _ENDED.get(operation.state)
+        return _rejected(operation, locale)
     # A state that is new here is no reason to say more than is known.
-    return known or "is still being checked."
+    known = _OPEN.get(operation.state) or _ENDED.get(operation.state) or _BEING_CHECKED
+    return pick(known, locale)
 
 
-def _rejected(operation: OperationView) -> str:
-    who = _DECIDERS.get(operation.decided_by, "it was turned down")
+def _rejected(operation: OperationView, locale: str) -> str:
+    who = pick(_DECIDERS.get(operation.decided_by, _SOMEBODY), locale)
+    told = pick(_TURNED_DOWN, locale).format(who=who)
     reason = clean(operation.reason, MAX_REASON).strip()
     if not reason or operation.decided_by == "customer":
-        return f"was not made: {who}."
-    return f'was not made: {who}. Their reason: "{reason}"'
+        return told
+    return told + pick(_THEIR_REASON, locale).format(reason=reason)

@@ -172,6 +172,7 @@ class ChatSocket:
                 key=hello.key,
                 ticket=hello.ticket,
                 after=hello.after,
+                locale=hello.locale,
             )
         except IdentityError as exc:
             raise HangUp(UNAUTHENTICATED) from exc

@@ -74,7 +74,7 @@ def cancel(*, task_id: int, by: str, now: datetime, reason: str = "cancelled_by_
     """
     task = (
         Task.objects.select_for_update(of=("self",))
-        .select_related("shop", "customer__shop", "ticket")
+        .select_related("shop", "customer__shop", "ticket__customer")
         .get(pk=task_id)
     )
     if not task.is_live:

@@ -9,7 +9,17 @@ from django.db import connection, transaction
 from django.utils.text import Truncator
 
 from accounts.models import Customer, Shop, User
-from agents import dispatch, engine, prompting, prompts, store, telling, workflows
+from agents import (
+    dispatch,
+    engine,
+    forms,
+    prompting,
+    prompts,
+    store,
+    telling,
+    wording,
+    workflows,
+)
 from agents.models import (
     LIVE,
     READY,
@@ -18,13 +28,15 @@ from agents.models import (
     Speaker,
     StepKind,
     Task,
+    TaskStatus,
     Ticket,
     TicketStatus,
 )
-from agents.moves import CallModel, CallTool
+from agents.moves import CallModel, CallTool, Move
 from agents.services.tasks import cancel, record_task, ring_after_commit
 from audit import services as audit
 from tools.clock import database_now
+from tools.language import pick
 from tools.text import clean
 from tools.trigger import Point, reach
 
@@ -85,25 +97,34 @@ def submit(
     ticket_id: int | None = None,
     opens_new_ticket: bool = False,
     agent: str = "support",
+    locale: str = "",
+    form: CallTool | None = None,
 ) -> Submitted:
     """Take a customer's message: it joins the ticket's live task, or opens a new one.
 
     Without a ticket it goes to the customer's newest open one that the agent still speaks in. The
-    same client_message_id again gives what came of the first. Raises TicketNotFoundError,
+    same client_message_id again gives what came of the first. With a `form` (agents.forms) the
+    message is that form: it always opens a task, in a ticket of its own where another is under way
+    or staff speak. In `locale`, if given, code answers from now on. Raises TicketNotFoundError,
     TicketClosedError, TooManyOpenTasksError, TooManyRequestsError or MessageReusedError; nothing is
     written then.
     """
     take_turns(customer_id)
     customer = Customer.objects.select_related("shop").get(pk=customer_id)
-    known = _submitted_before(customer, client_message_id, text)
+    known = _submitted_before(customer, client_message_id, text, form)
     if known is not None:
         return known
     ticket = None if opens_new_ticket else _ticket_for(customer, ticket_id)
+    if form is not None:
+        free = _make_way(ticket, customer, now)
+        ticket = ticket if form == forms.PERSON else free
     live = _live_task(ticket)
     if live is None and (ticket is None or ticket.speaker == Speaker.AGENT):
         _admit(customer, now)
     if ticket is None:
-        ticket = _open_ticket(customer, text, now)
+        ticket = _open_ticket(customer, text, locale, now)
+    elif locale and ticket.locale != locale:
+        Ticket.objects.filter(pk=ticket.pk).update(locale=locale)
     message = store.add_message(
         ticket,
         author=Author.CUSTOMER,
@@ -116,7 +137,7 @@ def submit(
     if live is not None or ticket.speaker == Speaker.STAFF:
         ring_after_commit(ticket.pk, live)
         return Submitted(ticket, message, live, is_new=False)
-    task = _open_task(customer, ticket, message, agent, now)
+    task = _open_task(customer, ticket, message, agent, form, now)
     reach(Point.C01)
     return Submitted(ticket, message, task, is_new=True)
 
@@ -176,8 +197,13 @@ def reply_as_staff(*, ticket_id: int, user: User, text: str, now: datetime) -> M
 
 
 @transaction.atomic
-def ask_for_person(*, customer_id: int, ticket_id: int | None, now: datetime) -> Submitted:
-    """The customer's "talk to a person" button: always there, needs no model."""
+def ask_for_person(
+    *, customer_id: int, ticket_id: int | None, now: datetime, locale: str = ""
+) -> Submitted:
+    """The customer's "talk to a person" button: always there, needs no model.
+
+    In the midst of a task it is a message like any other, which the agent hears next.
+    """
     # Said again before anybody could answer, it is the same wish.
     take_turns(customer_id)
     asked = _pending_wish(customer_id, ticket_id)
@@ -185,10 +211,12 @@ def ask_for_person(*, customer_id: int, ticket_id: int | None, now: datetime) ->
         return asked
     return submit(
         customer_id=customer_id,
-        text="I'd like to talk to a person, please.",
+        text=pick(wording.PERSON_PLEASE, locale),
+        locale=locale,
         client_message_id=f"{_WISH}{hashlib.sha256(f'{ticket_id}{now}'.encode()).hexdigest()[:24]}",
         now=now,
         ticket_id=ticket_id,
+        form=forms.PERSON,
     )
 
 
@@ -220,7 +248,9 @@ def take_turns(customer_id: int) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_SUBMISSIONS, customer_id % 2**31])
 
 
-def _submitted_before(customer: Customer, client_message_id: str, text: str) -> Submitted | None:
+def _submitted_before(
+    customer: Customer, client_message_id: str, text: str, form: CallTool | None
+) -> Submitted | None:
     message = (
         Message.objects.filter(ticket__customer=customer, client_message_id=client_message_id)
         .exclude(client_message_id="")
@@ -229,9 +259,11 @@ def _submitted_before(customer: Customer, client_message_id: str, text: str) -> 
     )
     if message is None:
         return None
-    if message.text != text:
-        raise MessageReusedError
     opened = Task.objects.filter(ticket=message.ticket, opening_seq=message.seq).first()
+    made = store.form_of(opened) if opened else None
+    # A form says the same in every language.
+    if made != form or (form is None and message.text != text):
+        raise MessageReusedError
     return Submitted(message.ticket, message, opened or message.task, is_new=False)
 
 
@@ -258,6 +290,16 @@ def _live_task(ticket: Ticket | None) -> Task | None:
     return Task.objects.select_for_update().filter(ticket=ticket, status__in=LIVE).first()
 
 
+def _make_way(ticket: Ticket | None, customer: Customer, now: datetime) -> Ticket | None:
+    """The ticket if a form can open a task in it: a task that waits for the model makes way."""
+    if ticket is None or ticket.speaker != Speaker.AGENT:
+        return None
+    live = _live_task(ticket)
+    if live is not None and live.status == TaskStatus.WAITING_MODEL:
+        live = cancel(task_id=live.pk, by=customer.actor, now=now, reason=telling.FORM_INSTEAD)
+    return None if live is not None and live.is_live else ticket
+
+
 def _admit(customer: Customer, now: datetime) -> None:
     """Raise when this customer has too much under way or asks too fast, or the shop is busy."""
     shop = customer.shop
@@ -274,11 +316,12 @@ def _admit(customer: Customer, now: datetime) -> None:
         raise TooManyRequestsError(max(1, int((oldest + minute - now).total_seconds()) + 1))
 
 
-def _open_ticket(customer: Customer, text: str, now: datetime) -> Ticket:
+def _open_ticket(customer: Customer, text: str, locale: str, now: datetime) -> Ticket:
     ticket = Ticket.objects.create(
         shop=customer.shop,
         customer=customer,
-        subject=Truncator(clean(text, 200)).chars(120),
+        subject=Truncator(clean(text.partition("\n")[0] or text, 200)).chars(120),
+        locale=locale,
         opened_at=now,
         updated_at=now,
     )
@@ -287,7 +330,12 @@ def _open_ticket(customer: Customer, text: str, now: datetime) -> Ticket:
 
 
 def _open_task(
-    customer: Customer, ticket: Ticket, message: Message, agent: str, now: datetime
+    customer: Customer,
+    ticket: Ticket,
+    message: Message,
+    agent: str,
+    form: CallTool | None,
+    now: datetime,
 ) -> Task:
     shop = customer.shop
     task = Task(
@@ -295,7 +343,7 @@ def _open_task(
         customer=customer,
         ticket=ticket,
         agent=agent,
-        workflow=workflows.match(message.text),
+        workflow=forms.WORKFLOW if form else workflows.match(message.text),
         opening_seq=message.seq,
         prompt_version=prompts.current("support"),
         model=settings.MODEL,
@@ -304,7 +352,7 @@ def _open_task(
         **_caps(shop),
     )
     task.save()
-    _plan_first(task, message.text, now)
+    _plan_first(task, form or engine.next_move(store.log_of(task, message.text)), now)
     record_task(task, "queued", actor=customer.actor, now=now)
     dispatch.advance(task.pk)
     ring_after_commit(ticket.pk, task)
@@ -320,9 +368,8 @@ def _caps(shop: Shop) -> dict[str, int]:
     }
 
 
-def _plan_first(task: Task, request: str, now: datetime) -> None:
-    """Plan step 1 as the engine says; with room for one step only there is just the hand-off."""
-    move = engine.next_move(store.log_of(task, request))
+def _plan_first(task: Task, move: Move, now: datetime) -> None:
+    """Plan step 1; with room for one step only there is just the hand-off."""
     if isinstance(move, CallTool):
         store.plan(
             task,

@@ -22,9 +22,20 @@ QUICK = settings(
 )
 FIELDS = [
     *("message", "goal", "ticket", "agent", "decision", "digest", "reason", "decision_id"),
-    *("role", "approved", "customer_id"),
+    *("role", "approved", "customer_id", "tool", "arguments", "locale"),
 ]
-WORDS = ["yes", "no", "approve", "reject", "new", "support", "0" * 64, "x" * 4001, ""]
+WORDS = [
+    "refund_order",
+    "yes",
+    "no",
+    "approve",
+    "reject",
+    "new",
+    "support",
+    "0" * 64,
+    "x" * 4001,
+    "",
+]
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
@@ -49,7 +60,7 @@ SEGMENTS = st.one_of(
     st.text(alphabet=string.printable, max_size=8).map(lambda text: quote(text, safe="%")),
 )
 PATHS = st.one_of(
-    st.sampled_from(["tasks", "runs", "tickets"]),
+    st.sampled_from(["tasks", "runs", "tickets", "forms"]),
     st.tuples(st.sampled_from(["tasks", "runs", "tickets"]), SEGMENTS).map("/".join),
     st.tuples(
         st.sampled_from(["tasks", "runs"]),

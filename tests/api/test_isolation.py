@@ -27,6 +27,7 @@ ADDRESSES: dict[str, dict[str, Any]] = {
     "openapi.json": {},
     "tasks": {"get": "?ticket={ticket}", "post": {"message": "Hi", "ticket": "{ticket}"}},
     "runs": {"get": "?ticket={ticket}", "post": {"goal": "Hi", "ticket": "{ticket}"}},
+    "forms": {"post": {"tool": "find_orders", "arguments": {}, "ticket": "{ticket}"}},
     "tickets": {"get": ""},
     "webhooks/<slug:shop>": {"post": {}},
     "tickets/<id:ticket_id>": {"get": ""},

@@ -15,6 +15,7 @@ METHODS = {"get", "post"}
 OWN_PAGES = {"openapi.json"}
 # The shop's own door: nobody signs in there, and there is nothing to find or to be forbidden.
 WEBHOOKS = "/v1/webhooks/{shop}"
+FORM = {"tool": "find_orders", "arguments": {"order_id": "1045"}}
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_what_comes_in_is_closed(document):
         if "requestBody" in item.get("post", {}) and path != WEBHOOKS
     }
 
-    assert bodies == {"TaskIn", "RunIn", "MessageIn", "DecisionIn", "RunDecisionIn"}
+    assert bodies == {"TaskIn", "FormIn", "RunIn", "MessageIn", "DecisionIn", "RunDecisionIn"}
     for name in bodies:
         assert document["components"]["schemas"][name]["additionalProperties"] is False
 
@@ -105,12 +106,13 @@ def test_answers_are_as_described(document, ada: Api, staff: Api):
         ("post", "/v1/tasks", ada.post("/v1/tasks", {"message": "More"})),
         ("post", "/v1/tasks", ada.post("/v1/tasks", {})),
         ("post", "/v1/runs", ada.post("/v1/runs", {"goal": "Less", "ticket": "new"})),
+        ("post", "/v1/forms", ada.post("/v1/forms", FORM)),
         ("post", "/v1/tasks/{task_id}/cancel", ada.post(f"/v1/tasks/{task.pk}/cancel")),
         ("get", "/v1/tasks/{task_id}", Api().get("/v1/tasks/1")),
     ]
 
     assert [answer.status_code for _, _, answer in seen] == [
-        *(200, 200, 409, 200, 200, 200, 200, 200, 200, 201, 422, 201, 200, 401)
+        *(200, 200, 409, 200, 200, 200, 200, 200, 200, 201, 422, 201, 201, 200, 401)
     ]
     for method, template, answer in seen:
         described = document["paths"][template][method]["responses"][str(answer.status_code)]

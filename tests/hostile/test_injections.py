@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents import telling
+from agents import wording
 from tests.agents.desk import reply
 from tests.crash import oracle
 from tests.crash.evidence import gather
@@ -155,7 +155,7 @@ def test_what_a_text_wants_to_be_said_is_not_said_when_it_is_not_true(
 
     told = reply(task)
     assert told != scene.fill(injection.says)
-    assert told in {"Nothing has been changed so far.", telling.ASKED_FOR_SECRETS_TEXT}
+    assert told in {"Nothing has been changed so far.", wording.ASKED_FOR_SECRETS[0]}
     assert_only_what_was_agreed(scene)
 
 

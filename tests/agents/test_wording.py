@@ -1,0 +1,89 @@
+"""What code says is there in every language, and claims nothing that is not so."""
+
+import itertools
+from string import Formatter
+from typing import Any
+
+import pytest
+
+from agents import claims, form_words, order_words, wording
+from agents.claims import OperationView, state, true_state
+from tools import seal
+from tools.language import LANGUAGES, known_locale, pick
+
+KINDS = ("refund", "cancel", "change_address", "close_ticket")
+NOT_DONE = ("awaiting_approval", "approved", "sending", "unknown", "needs_person", "denied",
+            "expired", "superseded", "failed", "rejected")  # fmt: skip
+
+
+def texts() -> dict[str, Any]:
+    """Every text of every table, by the names of its module and constant."""
+    found: dict[str, Any] = {}
+    for module in (wording, form_words, order_words, state, seal):
+        for name, value in vars(module).items():
+            if name.isupper() and isinstance(value, dict):
+                found |= {f"{name}.{key}": text for key, text in value.items()}
+            elif name.isupper() and isinstance(value, tuple):
+                found[f"{module.__name__}.{name}"] = value
+    return {name: text for name, text in found.items() if isinstance(text, tuple)}
+
+
+def test_every_text_is_there_in_every_language_with_the_same_gaps():
+    assert len(texts()) > 50
+    for name, text in texts().items():
+        assert len(text) == len(LANGUAGES), name
+        gaps = [sorted(gap for _, gap, _, _ in Formatter().parse(one) if gap) for one in text]
+        assert gaps[0] == gaps[1], name
+        assert text == ("", "") or text[0] != text[1], name
+
+
+@pytest.mark.parametrize("name", sorted(name for name in texts() if "_DONE" not in name))
+def test_no_text_of_its_own_claims_a_change(name: str):
+    if name.endswith(("_CAME_BACK", ".CAME_BACK")):
+        pytest.skip("speaks of a refund that was made")
+    for text in texts()[name]:
+        assert claims.unproven(text, succeeded=frozenset()) <= known(name), text
+
+
+def known(name: str) -> frozenset[str]:
+    """What a looked-up state may say: that an order is cancelled, that a request is closed."""
+    if name == "_STATUS.cancelled":
+        return frozenset({"cancel"})
+    return frozenset({"close_ticket"}) if name == "HAND_OFF.mail_outcome_unknown" else frozenset()
+
+
+@pytest.mark.parametrize(("locale", "kind"), list(itertools.product(("en", "de"), KINDS)))
+def test_the_true_state_claims_what_is_done_and_nothing_else(locale: str, kind: str):
+    done = true_state([OperationView(kind, "1042", "succeeded", reference="re_7")], locale)
+    found = claims.unproven(done, succeeded=frozenset())
+    assert found & {kind, "change"}, done
+    assert claims.unproven(done, succeeded=frozenset({kind})) == frozenset()
+    for status in NOT_DONE:
+        for decided_by in ("customer", "staff"):
+            told = true_state([OperationView(kind, "1042", status, decided_by=decided_by)], locale)
+            assert claims.unproven(told, succeeded=frozenset()) == frozenset(), told
+
+
+@pytest.mark.parametrize("locale", ["en", "de"])
+@pytest.mark.parametrize("status", ["approved", "sending", "unknown", "needs_person"])
+def test_an_open_outcome_is_never_denied(locale: str, status: str):
+    for kind in KINDS:
+        told = true_state([OperationView(kind, "1042", status)], locale)
+        denied = claims.denied(told, open_or_unknown=frozenset({kind}), succeeded=frozenset())
+        assert denied == frozenset(), told
+
+
+@pytest.mark.parametrize(
+    ("locale", "language", "as_known"),
+    [
+        ("de-AT", "de", "de_AT"),
+        ("DE", "de", "de"),
+        ("en_GB", "en", "en_GB"),
+        ("pt-BR", "en", "pt_BR"),
+        ("xx-YY", "en", "en_US"),
+        ("", "en", "en_US"),
+    ],
+)
+def test_a_locale_is_understood_as_far_as_it_can_be(locale: str, language: str, as_known: str):
+    assert pick(("en", "de"), locale) == language
+    assert known_locale(locale) == as_known
