@@ -125,5 +125,5 @@ def test_that_nothing_is_sent_unseen_after_a_restore_is_said(shop, approver, sig
     page = text_of(sign_in(approver).get(reverse("console:switches")))
 
     assert "Looking before every send" in page
-    assert "files <b>put back</b>" in page
+    assert "files &lt;b&gt;put back&lt;/b&gt;" in page
     assert "countersign_looking_first 1.0" in Client().get("/metrics").content.decode()
