@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("agents", "0008_step_needs")]
+    dependencies = [("agents", "0009_kept_texts")]
 
     operations = [
         migrations.AddField(
