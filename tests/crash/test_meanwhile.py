@@ -30,7 +30,7 @@ Rules = Callable[..., None]
 @pytest.fixture
 def rules(world: World) -> Iterator[Rules]:
     """Change the shop's rules; they are as they were after the test."""
-    before = Shop.objects.filter(pk=world.row.pk).values()[0]
+    before: dict[str, Any] = {**Shop.objects.filter(pk=world.row.pk).values()[0]}
 
     def change(**fields: Any) -> None:
         shop = Shop.objects.get(pk=world.row.pk)
