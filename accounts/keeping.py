@@ -88,6 +88,11 @@ def held() -> Q:
     )
 
 
+def apart_from_mark(text: str) -> str:
+    """The text, in quotation marks where it begins like an erased one: nobody writes the mark."""
+    return f"“{ERASED}”{text[len(ERASED) :]}" if text.startswith(ERASED) else text
+
+
 def is_leaving(customer_id: int) -> bool:
     """Is all that we know of this customer about to be erased?"""
     return Erasure.objects.filter(customer_id=customer_id, ticket_id=None, done_at=None).exists()

@@ -86,6 +86,16 @@ ASKED_FOR_SECRETS: Text = (
         "sonst helfen?"
     ),
 )
+CARD_HIDDEN: Text = (
+    (
+        "I've hidden what looks like a card number in your message, so it is kept nowhere. I never "
+        "need one: what you paid with is known to the shop."
+    ),
+    (
+        "Ich habe in Ihrer Nachricht etwas verdeckt, das wie eine Kartennummer aussieht; sie ist nirgends "
+        "gespeichert. Ich brauche nie eine: Der Shop weiß, womit Sie bezahlt haben."
+    ),
+)
 CHECKED: Text = (
     "A colleague has checked this with the shop.",
     "Jemand aus dem Team hat das mit dem Shop geklärt.",

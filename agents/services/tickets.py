@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils.text import Truncator
 
+from accounts.keeping import apart_from_mark
 from accounts.models import Customer, Shop, User
 from agents import (
     dispatch,
@@ -20,6 +21,7 @@ from agents import (
     wording,
     workflows,
 )
+from agents.cards import hide_cards
 from agents.models import (
     LIVE,
     READY,
@@ -107,9 +109,11 @@ def submit(
     message is that form: it always opens a task, in a ticket of its own where another is under way
     or staff speak. In `locale`, if given, code answers from now on. Raises TicketNotFoundError,
     TicketClosedError, TooManyOpenTasksError, TooManyRequestsError or MessageReusedError; nothing is
-    written then.
+    written then. A card number in the text is hidden before anything keeps it, and they are told.
     """
     take_turns(customer_id)
+    taken = hide_cards(text)
+    text = apart_from_mark(taken.text)
     customer = Customer.objects.select_related("shop").get(pk=customer_id)
     known = _submitted_before(customer, client_message_id, text, form)
     if known is not None:
@@ -134,6 +138,10 @@ def submit(
         client_message_id=client_message_id,
     )
     _record_ticket(ticket, "message.received", actor=customer.actor, now=now)
+    if taken.hidden:
+        told = pick(wording.CARD_HIDDEN, ticket.spoken)
+        store.add_message(ticket, author=Author.AGENT, text=told, now=now, is_template=True)
+        _record_ticket(ticket, "card.hidden", actor="system", now=now)
     if live is not None or ticket.speaker == Speaker.STAFF:
         ring_after_commit(ticket.pk, live)
         return Submitted(ticket, message, live, is_new=False)

@@ -65,7 +65,7 @@ KEPT = {
     "parcel event": {"agents_step"},
     "message": {"agents_message", "agents_ticket"},
     "staff's reason": {"approvals_approval", "tools_operation", "agents_step", "agents_message"},
-    "card number": {"agents_message", "agents_ticket"},
+    "card number": set(),  # hidden at the door
 }
 
 
