@@ -253,6 +253,30 @@ def test_a_key_that_was_used_already_for_something_else_is_never_sent_under(buye
     assert len(writes(buyer, first)) == 1
 
 
+def test_a_key_that_was_used_for_the_same_amount_of_the_same_order_is_for_a_person(buyer):
+    order_id = buyer.order(4000, 4000)
+    caller = make_caller(buyer.row)
+    first = make_operation(
+        buyer.row, look(buyer, order_id), caller=caller, items=[item(buyer, order_id, 0)]
+    )
+    say_yes(first)
+    assert send(first).state == State.SUCCEEDED
+    lose(first)
+    change_timeline()
+    history.watch()
+    again = make_operation(
+        buyer.row, look(buyer, order_id), caller=caller, items=[item(buyer, order_id, 1)]
+    )
+    say_yes(again)
+    assert again.idempotency_key == first.idempotency_key
+
+    stopped = send(again)
+
+    assert (stopped.state, stopped.reason) == (State.NEEDS_PERSON, "key_used_before")
+    assert [effect["amount"] for effect in effects(buyer, order_id)] == [4000]
+    assert len(writes(buyer, first)) == 1
+
+
 def test_an_order_with_a_refund_on_no_record_of_ours_is_for_a_person(buyer):
     order_id = buyer.order(4000, 2500)
     lost = approved(buyer, order_id, items=[item(buyer, order_id, 0)])
