@@ -3,9 +3,10 @@
 
 import { Bridge } from "./bridge.js";
 import { ticketItem } from "./cards.js";
+import { Forms } from "./forms.js";
 import { keep, recall, forget } from "./memory.js";
 import { Store } from "./store.js";
-import { speak, t } from "./strings.js";
+import { speak, t, tag } from "./strings.js";
 import { Timeline } from "./timeline.js";
 import { Transport } from "./transport.js";
 import { nowText } from "./words.js";
@@ -25,10 +26,15 @@ const timeline = new Timeline({
 });
 const bridge = new Bridge(JSON.parse(page.origins), hear);
 const transport = new Transport({
-  key: page.key, token: () => bridge.token(), where: () => store.where(),
+  key: page.key, token: () => bridge.token(), where: () => ({ ...store.where(), locale: tag() }),
   onFrame, onState, onOtherCustomer: () => { wipe(); transport.restart(); },
 });
+const forms = new Forms({
+  root: $("needs"), button: $("needs-button"), orders: () => store.orders, onSubmit: sendForm,
+  onClosed: (hadFocus) => { wasOffered = store.newestTask; if (hadFocus) $("text").focus(); },
+});
 
+let wasOffered = null; // the task for which forms were offered, and put away again
 let isOpen = false;
 let state = "connecting";
 let announced = "";
@@ -43,7 +49,7 @@ function hear(message) {
     opened: () => { isOpen = true; seen(); $("text").focus(); },
     closed: () => { isOpen = false; },
     prefill: () => { $("text").value = message.text; grow(); },
-    locale: () => language(message.locale),
+    locale: () => { language(message.locale); transport.resume(); },
     theme: () => { document.documentElement.dataset.theme = message.theme; },
     identity: () => (message.canIdentify ? transport.restart() : undefined),
     reset: () => { transport.stop(); wipe(); forget(); onState("signed-out"); },
@@ -82,6 +88,7 @@ function onFrame(frame) {
   if (frame.type === "error") refused(frame);
   if (frame.type === "tickets") showTickets(frame.tickets);
   if (frame.type === "done" && frame.for === "say") taken(frame);
+  if (frame.type === "done" && frame.for === "form") forms.taken(frame.ref);
   if (isNews && frame.message.author !== "customer") {
     bridge.tell({ type: "message", author: frame.message.author });
     if (!isOpen) count();
@@ -110,6 +117,7 @@ function onState(now) {
   state = now;
   if (now === "signed-out") bridge.tell({ type: "authExpired" });
   // Whatever was on its way may not have arrived. It is sent again once we know who we are.
+  if (now !== "open") forms.lost();
   if (now !== "open") store.outbox = store.outbox.map((sent) => ({ ...sent, isSent: false }));
   draw();
 }
@@ -127,6 +135,8 @@ function refused(frame) {
     for (const [key, answer] of store.answers) {
       if (answer.id === frame.ref) store.answers.set(key, { ...answer, problem: frame.message });
     }
+  } else if (frame.for === "form") {
+    forms.refused(frame);
   } else if (frame.for !== "hello") {
     complain(frame.message);
   }
@@ -199,8 +209,19 @@ function decide(action, decision) {
   draw();
 }
 
+function sendForm({ id, tool, arguments: filled }) {
+  const isNew = !store.ticket || store.ticket.status === "closed";
+  const sent = { id: id || newId(), isSent: false };
+  sent.isSent = transport.send({
+    type: "form", tool, arguments: filled, client_message_id: sent.id, ticket: isNew ? "new" : store.ticket.id,
+  });
+  bridge.tell({ type: "used" });
+  return sent;
+}
+
 function open(ticket) {
   menu(false);
+  forms.close();
   store.clear(ticket);
   timeline.clear();
   waitsForStaffNote = false;
@@ -226,6 +247,9 @@ function draw(options) {
   $("closed").hidden = !isClosed;
   $("composer").hidden = isOut;
   $("person").hidden = isOut || isWithPerson;
+  $("needs-button").disabled = state !== "open";
+  if (isOut) forms.close();
+  offerForms();
   $("menu-button").hidden = isOut;
   $("stop").hidden = !task || task.is_stopping || state !== "open";
   $("model").hidden = isOut || !store.isDemoModel;
@@ -237,6 +261,16 @@ function draw(options) {
   banner();
   announce(task);
   if (isOpen) seen();
+}
+
+/* With the assistant away, what can be done without it is offered by itself, once for each request. */
+function offerForms() {
+  const task = store.newestTask;
+  const isAway = Boolean(task) && (task.waits_for === "model" || task.reason === "model_unavailable");
+  if (isAway && !forms.isOpen && wasOffered?.id !== task.id && state === "open") forms.open({ isOffered: true });
+  // Between two tries the task waits for nobody: that is no answer yet.
+  const isStillTrying = Boolean(task && task.is_live && !task.waits_for);
+  if (!isAway && !isStillTrying && forms.isOpen && forms.isOffered && !forms.chosen) forms.close();
 }
 
 function signedOutText() {
@@ -315,6 +349,7 @@ function language(locale) {
   for (const node of document.querySelectorAll("[data-label]")) node.setAttribute("aria-label", t(node.dataset.label));
   for (const node of document.querySelectorAll("[data-placeholder]")) node.placeholder = t(node.dataset.placeholder);
   ideas();
+  if (forms.isOpen) forms.draw();
   timeline.clear();
   draw({ isHistory: true });
 }
@@ -350,6 +385,10 @@ $("stop").addEventListener("click", () => {
 });
 $("person").addEventListener("click", () => transport.send({ type: "person" }));
 $("menu-button").addEventListener("click", () => menu($("menu").hidden));
+$("earlier").addEventListener("click", () => {
+  timeline.stay();
+  transport.send({ type: "earlier", before: store.firstSeq });
+});
 $("new").addEventListener("click", () => open("new"));
 $("close").addEventListener("click", () => bridge.tell({ type: "close" }));
 document.addEventListener("keydown", (event) => {

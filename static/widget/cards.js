@@ -21,6 +21,13 @@ export function messageItem(message) {
   );
 }
 
+/* A reply that is being written. It is read out once it is said, and not before. */
+export function draftItem(draft) {
+  return el("div", { class: "said is-draft", "aria-hidden": "true", data: { author: "agent" } },
+    el("p", { class: "by" }, el("span", { class: "name", text: t("assistant") })),
+    el("p", { class: "bubble", dir: "auto", text: draft.text }));
+}
+
 /* A message of ours that the service has not taken yet. */
 export function outgoingItem(sent, onRetry) {
   const state = sent.problem

@@ -32,6 +32,7 @@ export class Store {
     this.step = new Map();
     this.action = new Map();
     this.receipt = new Map();
+    this.delta = null;
   }
 
   where() {
@@ -46,6 +47,8 @@ export class Store {
 
   apply(frame) {
     if (frame.type === "snapshot") this.applySnapshot(frame);
+    else if (frame.type === "delta") this.delta = frame;
+    else if (frame.type === "earlier") this.applyEarlier(frame);
     else if (frame.type === "ticket") this.ticket = frame.ticket;
     else if (Object.hasOwn(KEYS, frame.type)) this.lay(frame.type, frame[frame.type]);
   }
@@ -60,6 +63,30 @@ export class Store {
     for (const kind of Object.keys(KEYS)) {
       for (const item of frame[`${kind}s`]) this.lay(kind, item);
     }
+  }
+
+  applyEarlier(frame) {
+    this.hasEarlier = frame.has_earlier;
+    for (const item of frame.messages) this.lay("message", item);
+  }
+
+  /* A reply that is being written, until its step has ended: then it is said, or was not to be. */
+  get draft() {
+    if (!this.delta) return null;
+    const task = this.task.get(this.delta.task);
+    const step = this.step.get(`${this.delta.task}:${this.delta.step}`);
+    const isWritten = !task || !task.is_live || (step && step.status === "finished");
+    return isWritten ? null : this.delta;
+  }
+
+  get firstSeq() {
+    return Math.min(...this.message.keys());
+  }
+
+  /* Orders that this conversation speaks of, to choose from. */
+  get orders() {
+    const named = [...this.step.values()].flatMap((step) => [step.about, step.order_id]);
+    return [...new Set(named)].filter((id) => id && id !== "-");
   }
 
   lay(kind, item) {
@@ -81,6 +108,10 @@ export class Store {
 
   get liveTask() {
     return [...this.task.values()].filter((task) => task.is_live).at(-1) || null;
+  }
+
+  get newestTask() {
+    return [...this.task.values()].sort((a, b) => a.id - b.id).at(-1) || null;
   }
 
   stepsOf(task) {

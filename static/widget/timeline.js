@@ -1,8 +1,8 @@
 /* The conversation on the page: each item once, in its order, redrawn only when it looks different. */
 
-import { actionItem, messageItem, outgoingItem, progressItem, receiptItem } from "./cards.js";
+import { actionItem, draftItem, messageItem, outgoingItem, progressItem, receiptItem } from "./cards.js";
 
-const ORDER = { action: 0, receipt: 1, progress: 2, message: 3, out: 4 };
+const ORDER = { action: 0, receipt: 1, progress: 2, message: 3, draft: 4, out: 5 };
 const LATER = Number.MAX_SAFE_INTEGER;
 const NEAR_END = 80;
 
@@ -93,6 +93,8 @@ export class Timeline {
       add("receipt", key, at, [receipt, action], () => receiptItem(receipt, action));
     }
     for (const task of store.task.values()) this.addProgress(add, task);
+    const { draft } = store;
+    if (draft) add("draft", `${draft.task}:${draft.step}`, LATER - 1, draft, () => draftItem(draft));
     store.outbox.forEach((sent, index) => {
       add("out", sent.id, LATER + index, sent, () => outgoingItem(sent, this.onRetry));
     });
@@ -105,6 +107,11 @@ export class Timeline {
     const at = task.is_live ? LATER - 1 : Date.parse(task.finished_at);
     add("progress", task.id, at, [task, steps, actions],
       () => progressItem(task, steps, (step) => this.store.actionOf(step), false));
+  }
+
+  /* Whatever is put before what is seen now does not move it. */
+  stay() {
+    this.sticks = false;
   }
 
   isAtEnd() {

@@ -43,6 +43,11 @@ export class Transport {
     this.drop();
   }
 
+  /* The same, said anew: the service is to know of a change, of language for instance. */
+  resume() {
+    if (this.wanted) this.connect();
+  }
+
   /* Start again from nothing, as somebody else perhaps. */
   restart() {
     this.stop();

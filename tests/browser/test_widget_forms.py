@@ -73,7 +73,7 @@ def test_an_address_is_shown_old_and_new_before_it_is_changed(visit, product: Pr
     expect(chat.locator("#presence")).to_have_attribute("data-state", "open")
     chat.get_by_role("button", name="Was brauchen Sie?").click()
     visitor.screenshot(tmp_path, "choices")
-    chat.get_by_role("button", name="Eine Lieferadresse ändern").click()
+    chat.get_by_role("button", name="Eine Lieferadresse ändern", exact=True).click()
     for label, text in (
         ("Bestellnummer", "1059"),
         ("Name", "Ada Lindqvist"),
@@ -89,7 +89,7 @@ def test_an_address_is_shown_old_and_new_before_it_is_changed(visit, product: Pr
     expect(visitor.said("Diese Adresse kann der Shop nicht verwenden")).to_be_visible()
 
     chat.get_by_role("button", name="Was brauchen Sie?").click()
-    chat.get_by_role("button", name="Eine Lieferadresse ändern").click()
+    chat.get_by_role("button", name="Eine Lieferadresse ändern", exact=True).click()
     for label, text in (
         ("Bestellnummer", "1059"),
         ("Name", "Ada Lindqvist"),

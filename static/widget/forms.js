@@ -1,0 +1,210 @@
+/* What a customer can do by themselves, with no assistant to understand them: four forms. Each makes
+   one call, which goes the way that the assistant's own calls go. */
+
+import { el, icon } from "./dom.js";
+import { t } from "./strings.js";
+
+const REFUND_REASONS = ["damaged", "not_received", "wrong_item", "not_as_described", "changed_mind", "other"];
+const CANCEL_REASONS = ["no_longer_needed", "ordered_by_mistake", "other"];
+const order = (isNeeded) => ({ name: "order_id", label: "orderNumber", isNeeded, most: 40, list: true });
+const part = (name, label, autocomplete, most, isNeeded = true) =>
+  ({ name: `address.${name}`, label, autocomplete, most, isNeeded });
+
+const FORMS = {
+  find_orders: [{ ...order(false), hint: "orderNumberHint" }],
+  refund_order: [
+    order(true),
+    { name: "reason", label: "reason", isNeeded: true, options: REFUND_REASONS },
+    { name: "amount", label: "amount", hint: "amountHint", most: 16, mode: "decimal" },
+  ],
+  cancel_order: [order(true), { name: "reason", label: "reason", isNeeded: true, options: CANCEL_REASONS }],
+  change_address: [
+    order(true),
+    part("name", "addressName", "name", 100),
+    part("line1", "addressLine1", "address-line1", 120),
+    part("line2", "addressLine2", "address-line2", 120, false),
+    part("postal_code", "addressPostalCode", "postal-code", 20),
+    part("city", "addressCity", "address-level2", 80),
+    part("region", "addressRegion", "address-level1", 80, false),
+    { ...part("country", "addressCountry", "country", 2), hint: "addressCountryHint" },
+  ],
+};
+export const CHOICES = Object.keys(FORMS);
+const ICONS = { find_orders: "parcel", refund_order: "back", cancel_order: "cross", change_address: "pin" };
+
+export class Forms {
+  constructor({ root, button, orders, onSubmit, onClosed }) {
+    Object.assign(this, { root, button, orders, onSubmit, onClosed });
+    this.chosen = "";
+    this.isOffered = false; // by us, because the assistant is away
+    this.sent = null;
+    button.addEventListener("click", () => (root.hidden ? this.open() : this.close()));
+    root.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.close();
+    });
+  }
+
+  get isOpen() {
+    return !this.root.hidden;
+  }
+
+  open({ isOffered = false } = {}) {
+    this.isOffered = isOffered;
+    this.chosen = "";
+    this.sent = null;
+    this.root.hidden = false;
+    this.button.setAttribute("aria-expanded", "true");
+    this.draw();
+    if (!isOffered) this.root.querySelector(".choice").focus();
+  }
+
+  close() {
+    if (!this.isOpen) return;
+    const hadFocus = this.root.contains(document.activeElement);
+    this.root.hidden = true;
+    this.chosen = "";
+    this.sent = null;
+    this.root.replaceChildren();
+    this.button.setAttribute("aria-expanded", "false");
+    this.onClosed(hadFocus);
+  }
+
+  draw() {
+    const body = this.chosen ? this.form() : this.choices();
+    this.root.replaceChildren(this.head(), ...body);
+  }
+
+  head() {
+    const title = this.chosen ? `form_${this.chosen}` : "needs";
+    return el("div", { class: "needs-head" },
+      this.chosen ? el("button", { class: "icon", type: "button", "aria-label": t("backToChoices"), on: { click: () => this.choose("") } }, icon("left")) : null,
+      el("h2", { id: "needs-title", text: t(title) }),
+      el("button", { class: "icon", type: "button", "aria-label": t("closeForm"), on: { click: () => this.close() } }, icon("cross")));
+  }
+
+  choices() {
+    return [
+      this.isOffered ? el("p", { class: "away", role: "status", text: t("assistantAway") }) : null,
+      el("ul", { class: "choices" }, ...CHOICES.map((name) => el("li", {},
+        el("button", { class: "choice", type: "button", on: { click: () => this.choose(name) } },
+          icon(ICONS[name]), el("span", { text: t(`form_${name}`) }))))),
+    ].filter(Boolean);
+  }
+
+  choose(name) {
+    this.chosen = name;
+    this.sent = null;
+    this.draw();
+    const first = this.root.querySelector(name ? "form input, form select" : ".choice");
+    first.focus();
+  }
+
+  form() {
+    const fields = FORMS[this.chosen].map((field) => this.field(field));
+    const list = el("datalist", { id: "known-orders" }, ...this.orders().map((id) => el("option", { value: id })));
+    const form = el("form", { class: "fields", novalidate: true, on: { submit: (event) => this.submit(event) } },
+      ...fields, list,
+      el("p", { class: "fate is-bad", role: "alert", hidden: true }),
+      this.chosen === "find_orders" ? null : el("p", { class: "small", text: t("formNothingYet") }),
+      el("button", { class: "yes", type: "submit", text: t(this.chosen === "find_orders" ? "formLookUp" : "formGoOn") }));
+    form.addEventListener("input", (event) => { this.sent = null; this.clear(event.target); });
+    return [form];
+  }
+
+  field(field) {
+    const id = `field-${field.name.replace(".", "-")}`;
+    const hint = field.hint ? el("p", { class: "small", id: `${id}-hint`, text: t(field.hint) }) : null;
+    const shared = { id, name: field.name, required: field.isNeeded, "aria-describedby": field.hint ? `${id}-hint` : null };
+    const control = field.options
+      ? el("select", shared, el("option", { value: "", text: t("pleaseChoose") }),
+          ...field.options.map((value) => el("option", { value, text: t(`reason_${value}`) })))
+      : el("input", { ...shared, type: "text", dir: "auto", maxlength: field.most, inputmode: field.mode,
+          autocomplete: field.autocomplete || "off", list: field.list ? "known-orders" : null });
+    const label = field.isNeeded ? t(field.label) : `${t(field.label)} (${t("optional")})`;
+    return el("div", { class: "field", data: { field: field.name } },
+      el("label", { for: id, text: label }), control, hint,
+      el("p", { class: "fault", id: `${id}-fault`, hidden: true }));
+  }
+
+  submit(event) {
+    event.preventDefault();
+    const form = event.target;
+    const missing = [...form.elements].filter((control) => control.required && !control.value.trim());
+    for (const control of missing) this.blame(control.name, t("fieldNeeded"));
+    if (missing.length) {
+      missing[0].focus();
+      return;
+    }
+    // The same form again is the same request, so trying again is harmless.
+    this.sent = this.onSubmit({ id: this.sent && this.sent.id, tool: this.chosen, arguments: filled(form) });
+    this.busy(this.sent.isSent);
+    if (!this.sent.isSent) this.complain(t("reconnecting"));
+  }
+
+  /* The service has taken it: the conversation shows the rest. */
+  taken(ref) {
+    if (this.sent && this.sent.id === ref) this.close();
+  }
+
+  refused(frame) {
+    if (!this.sent || this.sent.id !== frame.ref) return;
+    this.busy(false);
+    const named = Object.keys(frame.faults || {}).filter((name) => this.blame(name, t("fieldWrong")));
+    if (named.length) this.root.querySelector("[aria-invalid]").focus();
+    else this.complain(frame.message);
+  }
+
+  lost() {
+    if (!this.sent || !this.sent.isSent) return;
+    this.sent = { ...this.sent, isSent: false };
+    this.busy(false);
+    this.complain(t("notSent"));
+  }
+
+  busy(isBusy) {
+    const button = this.root.querySelector("form .yes");
+    button.disabled = isBusy;
+    button.textContent = t(isBusy ? "sending" : this.chosen === "find_orders" ? "formLookUp" : "formGoOn");
+  }
+
+  complain(text) {
+    const alert = this.root.querySelector("form > .fate");
+    alert.textContent = text;
+    alert.hidden = false;
+  }
+
+  blame(name, text) {
+    const field = this.root.querySelector(`[data-field="${CSS.escape(name)}"]`);
+    if (!field) return false;
+    const control = field.querySelector("input, select");
+    const fault = field.querySelector(".fault");
+    control.setAttribute("aria-invalid", "true");
+    control.setAttribute("aria-errormessage", fault.id);
+    fault.textContent = text;
+    fault.hidden = false;
+    return true;
+  }
+
+  clear(control) {
+    const field = control.closest(".field");
+    if (!field) return;
+    control.removeAttribute("aria-invalid");
+    control.removeAttribute("aria-errormessage");
+    field.querySelector(".fault").hidden = true;
+  }
+}
+
+/* What was filled in, with the parts of an address under it. */
+function filled(form) {
+  const values = {};
+  for (const { name, value } of form.elements) {
+    const text = value.trim();
+    if (!name || !text) continue;
+    const [group, inner] = name.split(".");
+    if (inner) values[group] = { ...values[group], [inner]: inner === "country" ? text.toUpperCase() : text };
+    else values[name] = text;
+  }
+  return values;
+}
