@@ -76,6 +76,17 @@ class Product:
             check=False,
         )
 
+    def allow_origin(self, origin: str) -> None:
+        """Let one more site embed the demo shop's chat."""
+        done = self.manage(
+            "shell",
+            "-c",
+            "from accounts.models import Shop; shop = Shop.objects.get();"
+            f"shop.allowed_origins = [*shop.allowed_origins, {origin!r}];"
+            "shop.save(update_fields=['allowed_origins'])",
+        )
+        assert done.returncode == 0, done.stderr
+
     def redis(self) -> "redis.Redis":
         return redis.Redis.from_url(self.environment()["REDIS_URL"])
 

@@ -1,8 +1,12 @@
 """The chat and the page that embeds it: what they say to each other, and who else may not."""
 
+import base64
+import hashlib
 import http.server
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 from typing_extensions import override
 
-from tests.browser.visitor import visit
+from tests.browser.visitor import staff_approve, visit
 from tests.live import Product
 
 __all__ = ["visit"]
@@ -68,46 +72,101 @@ def test_a_stranger_can_neither_command_the_chat_nor_read_from_it(visit):
     }
 
 
+class Site:
+    """A site of somebody else: a static page under a policy, and the token of who is signed in."""
+
+    def __init__(self) -> None:
+        self.html = ""
+        self.policy = ""
+        self.token: str | None = None
+        self.url = ""
+
+    def answer(self, path: str) -> tuple[str, bytes]:
+        if path == "/identity":
+            return "application/json", json.dumps({"token": self.token}).encode()
+        return "text/html; charset=utf-8", self.html.encode()
+
+
 @pytest.fixture
-def stranger_url() -> Iterator[Callable[[str], str]]:
-    """A page on another site that shows any HTML."""
-    pages: list[bytes] = []
+def site() -> Iterator[Site]:
+    site = Site()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            kind, body = site.answer(self.path)
             self.send_response(200)
-            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Type", kind)
+            if site.policy:
+                self.send_header("Content-Security-Policy", site.policy)
             self.end_headers()
-            self.wfile.write(pages[0])
+            self.wfile.write(body)
 
         @override
         def log_message(self, *_: Any) -> None: ...
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-
-    def serve(html: str) -> str:
-        pages[:] = [html.encode()]
-        return f"http://127.0.0.1:{server.server_port}/"
-
-    yield serve
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    site.url = f"http://127.0.0.1:{server.server_port}"
+    yield site
     server.shutdown()
     server.server_close()
 
 
-def test_a_site_that_the_shop_does_not_name_cannot_embed_it(visit, stranger_url, product: Product):
+def test_a_site_that_the_shop_does_not_name_cannot_embed_it(visit, site: Site, product: Product):
+    site.html = f'<script async src="{product.url}/widget.js" data-widget-key="demo"></script>'
     visitor = visit()
-    visitor.page.goto(
-        stranger_url(
-            f'<script async src="{product.url}/widget.js" data-widget-key="demo"></script>'
-        )
-    )
+    visitor.page.goto(site.url)
     visitor.page.get_by_role("button", name="Open chat").click()
     visitor.page.wait_for_timeout(1000)
 
     assert any("frame-ancestors" in error for error in visitor.errors)
     assert visitor.chat.locator("#composer").count() == 0
+
+
+def _snippet(product: Product) -> tuple[str, str]:
+    """What the guide says to put on a page, for this server; and its inline script alone."""
+    guide = Path("docs/widget.md").read_text()
+    snippet = guide.partition("```html\n")[2].partition("```")[0]
+    snippet = snippet.replace("https://countersign.example", product.url)
+    snippet = snippet.replace("YOUR-KEY", "demo")
+    inline = snippet.partition("<script>")[2].partition("</script>")[0]
+    assert "identify" in inline
+    return snippet, inline
+
+
+def test_a_strict_page_of_anybodys_own_serves_the_whole_story(
+    visit, site: Site, product: Product, tmp_path: Path
+):
+    """A static page on another origin, whose policy lets in our script and nothing else of ours."""
+    snippet, inline = _snippet(product)
+    digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+    site.html = f"<!doctype html><html lang=en><title>Elsewhere</title><h1>Elsewhere</h1>{snippet}"
+    site.policy = (
+        f"default-src 'none'; script-src {product.url} 'sha256-{digest}'; style-src 'none'; "
+        f"frame-src {product.url}; connect-src 'self'; base-uri 'none'; form-action 'none'"
+    )
+    site.token = product.shop.sign("esther")
+    product.allow_origin(site.url)
+    visitor = visit()
+    visitor.page.goto(site.url)
+
+    chat = visitor.open()
+    visitor.begin_anew()
+    visitor.say("Order 1038 arrived damaged, please refund all of it")
+    card = chat.locator(".card.action")
+    expect(card.get_by_role("heading")).to_have_text("Refund $300.00 for order 1038")
+    card.get_by_role("button", name="Yes, go ahead").click()
+    expect(chat.locator(".now")).to_have_text("A colleague is looking at this")
+    staff_approve(visitor, "Refund $300.00 for order 1038")
+
+    receipt = chat.locator(".card.receipt")
+    expect(receipt).to_contain_text("$300.00")
+    expect(receipt).to_contain_text("re_")
+    (effect,) = product.shop.effects(order_id="1038")
+    assert (effect["kind"], effect["amount"]) == ("refund", 30_000)
+    visitor.screenshot(tmp_path, "elsewhere")
+    assert visitor.errors == []
+    assert [url for url in visitor.foreign if not url.startswith(site.url)] == []
 
 
 def test_the_loader_needs_nothing_that_a_strict_page_forbids(visit, product: Product):
