@@ -6,15 +6,11 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
-from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from accounts.backends import DEMO_PASSWORD
 from accounts.models import User
-from agents.casework import CannedReply, SavedView
 from agents.models import Task
-from agents.services import notes, speaking
-from approvals import handling
 from approvals.models import Approval
 from audit import sealer
 from audit.models import Event
@@ -154,21 +150,6 @@ def test_a_customers_case_is_taken_over_answered_and_given_back(desk: Desk, visi
     assert staff.errors == []
 
 
-def a_held_case(desk: Desk) -> tuple[Task, CannedReply]:
-    """A case that admin holds, with a note in it, a ready-made answer at hand and a view saved."""
-    admin, now = User.objects.get(username="admin"), timezone.now()
-    task = desk.work(desk.ask("I want to talk to a person about my parcel"))
-    speaking.take_over(ticket_id=task.ticket_id, user=admin, now=now)
-    notes.add_note(ticket_id=task.ticket_id, user=admin, text="She called as well.", now=now)
-    hello = CannedReply.objects.create(shop=task.shop, name="Hello", text="Dear {customer}, hello.")
-    SavedView.objects.create(user=admin, page="queue", name="Big ones", query="least=400")
-    question = Approval.objects.filter(role="staff", status="open").order_by("pk").first()
-    assert question is not None
-    handling.assign(approval_id=question.pk, to=admin, by=admin, now=now)
-    handling.watch(approval_id=question.pk, user=User.objects.get(username="staff2"), now=now)
-    return task, hello
-
-
 def a_busy_day(desk: Desk) -> dict[str, str]:
     """One of everything that a page can show, and the addresses of the pages."""
     desk.done("Please refund order 1042, the mug is broken")
@@ -184,7 +165,6 @@ def a_busy_day(desk: Desk) -> dict[str, str]:
         Approval.objects.get(operation__task_id=task.pk, role="staff") for task in (waiting, noted)
     )
     desk.shop.refund_by_hand("1047", 500)
-    held, hello = a_held_case(desk)
     return {
         "queue": reverse("console:queue"),
         "approval": reverse("console:approval", args=[question.public_id]),
@@ -199,11 +179,6 @@ def a_busy_day(desk: Desk) -> dict[str, str]:
             "console:event", args=[Event.objects.filter(action="refund.succeeded")[0].pk]
         ),
         "switches": reverse("console:switches"),
-        "answers": f"{reverse('console:canned')}?reply={hello.pk}",
-        "keys": reverse("console:keys"),
-        "narrowed": f"{reverse('console:queue')}?kind=refund&flagged=on",
-        "none": f"{reverse('console:tickets')}?kind=cancel",
-        "mine": reverse("console:ticket", args=[held.ticket_id]),
     }
 
 
