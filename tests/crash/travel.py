@@ -35,11 +35,11 @@ def pass_hours(customer: Customer, hours: int) -> None:
                 f"UPDATE {table} SET {_earlier(columns)} WHERE customer_id = %s",  # noqa: S608
                 [hours] * len(columns) + [customer.pk],
             )
-        for table, columns in _TIMES_BELOW.items():
+        for table, below in _TIMES_BELOW.items():
             cursor.execute(
-                f"UPDATE {table} SET {_earlier(columns)} WHERE operation_id IN"  # noqa: S608
+                f"UPDATE {table} SET {_earlier(below)} WHERE operation_id IN"  # noqa: S608
                 " (SELECT id FROM tools_operation WHERE customer_id = %s)",
-                [hours] * len(columns) + [customer.pk],
+                [hours] * len(below) + [customer.pk],
             )
         _turn_days(cursor, customer, hours // 24)
 
