@@ -1,7 +1,8 @@
 """A task as its followers see it: a snapshot, and events whose ids derive from the step log.
 
 An event's id is `step.phase`; both only grow within a task, so a follower that says the last id it
-has gets all that came after, once each. The doorbell tells followers to look; it carries nothing.
+has gets all that came after, once each. The doorbell tells followers to look; it carries nothing
+but, now and then, a reply that is being written.
 """
 
 import logging
@@ -27,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 # Phases of a step, in the order in which they can come to be.
 STARTED, ASKS_CUSTOMER, ASKS_STAFF, CHECKING, FINISHED, ENDED_PHASE = 1, 2, 3, 4, 5, 9
+# What the doorbell says of a reply that is being written.
+DRAFT = "draft"
+MAX_DRAFT = 8000
 EFFECT_TOOLS = frozenset(tool.name for tool in EFFECTS.values())
 
 
@@ -188,6 +192,28 @@ def ring(task_id: int, ticket_id: int) -> None:
         send(ticket_group(ticket_id), {"type": "doorbell"})
     except Exception as exc:  # noqa: BLE001 - the telling path fails open: rows are the truth
         logger.warning("Nobody could be told of task %s: %s", task_id, type(exc).__name__)
+
+
+def tell_draft(task: Task, step_n: int, text: str) -> bool:
+    """Tell followers of the checked beginning of a reply. False when nobody could be told."""
+    layer = get_channel_layer()
+    if layer is None:
+        return False
+    draft = {
+        "type": DRAFT,
+        "ticket": task.ticket_id,
+        "task": task.pk,
+        "step": step_n,
+        "text": text[:MAX_DRAFT],
+    }
+    try:
+        send = async_to_sync(layer.group_send)
+        send(task_group(task.pk), draft)
+        send(ticket_group(task.ticket_id), draft)
+    except Exception as exc:  # noqa: BLE001 - the telling path fails open: the reply comes anyway
+        logger.warning("Nobody saw task %s write: %s", task.pk, type(exc).__name__)
+        return False
+    return True
 
 
 def task_group(task_id: int) -> str:

@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from accounts.services import ShopUnavailableError
 from agents import llm
+from agents.drafts import Draft
 from agents.models import StepKind
 from agents.outcomes import (
     GiveUp,
@@ -78,6 +79,7 @@ def _ask_model(held: Claim) -> StepOutcome:
             tools=request.tools,
             tool_choice=request.tool_choice,
             max_output_tokens=settings.MODEL_MAX_OUTPUT,
+            on_text=Draft(held).add,
         )
     except llm.ModelUnavailableError as exc:
         return ModelFailed(exc.kind, retry_after=exc.retry_after, may_be_charged=exc.may_be_charged)

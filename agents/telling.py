@@ -1,20 +1,17 @@
 """How a task ends, and what the customer is told: never more than the rows can prove."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.utils.text import Truncator
 
-from agents import claims, store, wording
+from agents import claims, proofs, store, wording
 from agents.markdown import plain
 from agents.models import (
     Author,
     Message,
     Outcome,
     Speaker,
-    Step,
     StepKind,
     StepStatus,
     Task,
@@ -25,24 +22,13 @@ from agents.moves import HandOff, Reply
 from audit import services as audit
 from tools import money, operations
 from tools.language import pick
-from tools.models import Operation, State
+from tools.models import Operation
 from tools.text import clean
 
 # Why a task was cancelled: staff took its ticket over; a form came while it waited for the model.
 TAKEN_OVER = "taken_over"
 FORM_INSTEAD = "form_instead"
 _CANCELLED = {TAKEN_OVER: wording.TAKEN_OVER, FORM_INSTEAD: wording.FORM_INSTEAD}
-
-
-@dataclass(frozen=True)
-class KnownOrders:
-    """Orders that a conversation has seen, and what was seen to have happened to them."""
-
-    seen: frozenset[str]
-    deeds: tuple[claims.Deed, ...]
-
-    def with_deed(self, kind: str) -> frozenset[str]:
-        return frozenset(deed.order_id for deed in self.deeds if deed.kind == kind)
 
 
 def end_with_reply(task: Task, reply: Reply, *, outcome: Outcome, now: datetime) -> None:
@@ -105,29 +91,9 @@ def _close_open_step(task: Task, now: datetime) -> None:
 
 def _checked(task: Task, text: str, now: datetime) -> str:
     """The model's text if every claim in it is proven, else the true state in code's own words."""
-    operations_here = Operation.objects.filter(ticket_id=task.ticket_id)
-    known = list(operations_here.select_related("customer", "reversal").order_by("id"))
-    stands = [item for item in known if item.state == State.SUCCEEDED and not item.came_back]
-    undecided = [item for item in known if item.state in _UNDECIDED or item.came_back]
-    facts = _known_orders(task)
-    unproven = claims.unproven(
-        text,
-        succeeded=frozenset(item.kind for item in stands),
-        known_cancelled=facts.with_deed("cancel"),
-        known_refunded=facts.with_deed("refund"),
-    )
-    unproven |= claims.misplaced(
-        text,
-        deeds=[*facts.deeds, *(_deed(item) for item in stands)],
-        known_orders=facts.seen | {item.order_id for item in known},
-    )
-    denied = claims.denied(
-        text,
-        open_or_unknown=frozenset(item.kind for item in undecided),
-        succeeded=frozenset(item.kind for item in stands),
-    )
-    asks_for_secrets = claims.asks_for_secrets(text)
-    if not unproven and not denied and not asks_for_secrets:
+    facts = proofs.gather(task.ticket_id)
+    faults = facts.faults(text)
+    if not faults:
         return text
     audit.record(
         actor="system",
@@ -139,48 +105,15 @@ def _checked(task: Task, text: str, now: datetime) -> str:
         ticket_id=task.ticket_id,
         customer=task.customer.external_id,
         data={
-            "unproven": sorted(unproven),
-            "denied": sorted(denied),
-            "asks_for_secrets": asks_for_secrets,
+            "unproven": sorted(faults.unproven),
+            "denied": sorted(faults.denied),
+            "asks_for_secrets": faults.asks_for_secrets,
         },
         personal=text,
     )
-    if asks_for_secrets and not unproven and not denied:
+    if faults.asks_for_secrets and not faults.unproven and not faults.denied:
         return pick(wording.ASKED_FOR_SECRETS, task.ticket.spoken)
-    return true_state(known, task.ticket.spoken)
-
-
-_UNDECIDED = (State.APPROVED, State.SENDING, State.UNKNOWN, State.NEEDS_PERSON)
-
-
-def _known_orders(task: Task) -> KnownOrders:
-    """What look-ups of this ticket showed."""
-    results = Step.objects.filter(
-        task__ticket_id=task.ticket_id, tool="find_orders", status=StepStatus.FINISHED
-    ).values_list("result", flat=True)
-    orders = [order for result in results for order in (result or {}).get("orders", [])]
-    return KnownOrders(
-        seen=frozenset(order["order_id"] for order in orders),
-        deeds=tuple(
-            [claims.Deed("cancel", order["order_id"]) for order in orders if _is_cancelled(order)]
-            + [
-                claims.Deed("refund", order["order_id"], order["refunded"])
-                for order in orders
-                if order["refunded"].strip("0.")
-            ]
-        ),
-    )
-
-
-def _is_cancelled(order: dict[str, Any]) -> bool:
-    return bool(order["status"] == "cancelled")
-
-
-def _deed(operation: Operation) -> claims.Deed:
-    amount = ""
-    if operation.amount is not None:
-        amount = money.to_decimal_text(operation.amount, operation.currency)
-    return claims.Deed(operation.kind, operation.order_id, amount)
+    return true_state(facts.known, task.ticket.spoken)
 
 
 def true_state(known: Sequence[Operation], locale: str) -> str:

@@ -82,7 +82,10 @@ class Noun:
 TASK = Noun(
     one="task",
     many="tasks",
-    events="step.started, approval.needed, operation.checking, step.finished, task.done",
+    events=(
+        "step.started, approval.needed, operation.checking, step.finished, task.done, and "
+        "reply.delta, without an id: the checked beginning of a reply that is being written"
+    ),
     document=documents.TaskDocument,
     page=documents.TaskPage,
     shape=shapes.TaskIn,
@@ -94,7 +97,8 @@ RUN = Noun(
     many="runs",
     events=(
         "step.started, approval.needed, operation.checking, tool.called (a tool step has ended), "
-        "step.finished (any other has), done"
+        "step.finished (any other has), done, and reply.delta, without an id: the checked beginning "
+        "of a reply that is being written"
     ),
     document=documents.RunDocument,
     page=documents.RunPage,

@@ -195,6 +195,10 @@ class _Follower:
                     yield self._frame(event)
                 if look.is_over:
                     return
+                draft = doorbell.take_draft()
+                if draft is not None and _is_current(draft, self.position):
+                    told_at = time.monotonic()
+                    yield _draft_frame(draft)
                 now = time.monotonic()
                 if now - told_at >= HEARTBEAT_SECONDS:
                     told_at = now
@@ -238,6 +242,12 @@ class _Doorbell:
         self._group = group
         self._layer: Any = get_channel_layer()
         self._rung = asyncio.Event()
+        self._draft: dict[str, Any] | None = None
+
+    def take_draft(self) -> dict[str, Any] | None:
+        """The last that was heard of a reply being written, once."""
+        draft, self._draft = self._draft, None
+        return draft
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncGenerator[None, None]:
@@ -273,7 +283,9 @@ class _Doorbell:
                 try:
                     ready.set()
                     while not me.cancelling():
-                        await self._layer.receive(channel)
+                        heard = await self._layer.receive(channel)
+                        if heard.get("type") == events.DRAFT:
+                            self._draft = heard
                         self._rung.set()
                 finally:
                     await self._layer.group_discard(self._group, channel)
@@ -283,6 +295,18 @@ class _Doorbell:
                 logger.warning("No doorbell for %s: %s", self._group, type(exc).__name__)
                 ready.set()
                 await asyncio.sleep(POLL_SECONDS)
+
+
+def _is_current(draft: dict[str, Any], position: str) -> bool:
+    """Is the step of a draft still under way, for a follower that was told up to a position?"""
+    return (int(draft["step"]), events.FINISHED) > events.parse_id(position)
+
+
+def _draft_frame(draft: dict[str, Any]) -> bytes:
+    """Without an id: it is not told again, and nobody goes on after it."""
+    data = {name: draft[name] for name in ("task", "step", "text")}
+    text = json.dumps(data, separators=(",", ":"))
+    return f"event: reply.delta\ndata: {text}\n\n".encode()
 
 
 def task_naming(event: events.Event) -> tuple[str, dict[str, Any]]:

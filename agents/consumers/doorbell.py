@@ -1,4 +1,4 @@
-"""The doorbell: it says that there is something to look at, and never what.
+"""The doorbell: it says that there is something to look at, and not what.
 
 Whoever does not hear it looks anyway every few seconds, so that Redis being away, or losing a
 ring, only delays.
@@ -17,7 +17,7 @@ from django.db import transaction
 from django.dispatch import receiver
 
 from accounts.signals import access_revoked
-from agents.events import ticket_group
+from agents.events import DRAFT, ticket_group
 
 FIRST_PAUSE = 0.5  # seconds before trying Redis again; doubles with each failure
 LONGEST_PAUSE = 15.0
@@ -33,9 +33,13 @@ def customer_group(customer_id: int) -> str:
 
 
 class Doorbell:
-    """Calls `on_ring` whenever something may have happened to one customer or their ticket."""
+    """Calls `on_ring` whenever something may have happened to one customer or their ticket.
+
+    `draft` is the last that was heard of a reply being written, in whichever ticket.
+    """
 
     def __init__(self, customer_id: int, on_ring: Callable[[], None]) -> None:
+        self.draft: dict[str, Any] | None = None
         self._groups = {customer_group(customer_id)}
         self._own = customer_group(customer_id)
         self._on_ring = on_ring
@@ -106,7 +110,9 @@ class Doorbell:
         with suppress(TimeoutError):
             async with asyncio.timeout(JOIN_AGAIN_SECONDS):
                 while True:
-                    await layer.receive(self._channel)
+                    heard = await layer.receive(self._channel)
+                    if heard.get("type") == DRAFT:
+                        self.draft = heard
                     self._on_ring()
 
     async def _forget(self) -> None:

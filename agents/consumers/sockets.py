@@ -148,7 +148,7 @@ class ChatSocket:
             await bell.follow(session.following.ticket_id)
             await self._tell(told)
             async with bell.listening(), asyncio.TaskGroup() as group:
-                group.create_task(self._watch(session, place))
+                group.create_task(self._watch(session, place, bell))
                 group.create_task(self._answer_all(session, bell))
         finally:
             await _short(place.leave)
@@ -177,14 +177,17 @@ class ChatSocket:
         except IdentityError as exc:
             raise HangUp(UNAUTHENTICATED) from exc
 
-    async def _watch(self, session: Session, place: Place) -> None:
+    async def _watch(self, session: Session, place: Place, bell: Doorbell) -> None:
         """Look when the doorbell rings, and every few seconds whether it does or not."""
         while True:
             await self._pause(session)
             self._news.clear()
             try:
                 async with self._turn:
+                    draft, bell.draft = bell.draft, None
                     await self._tell(await _short(_look, session, place))
+                    if draft is not None and draft["ticket"] == session.following.ticket_id:
+                        await self._tell([_delta(draft)])
             except IdentityError as exc:
                 await self._end_or_wait(session, exc)
             except (OperationalError, InterfaceError) as exc:
@@ -305,6 +308,11 @@ async def _in_thread(executor: ThreadPoolExecutor, work: Callable[[], R]) -> R:
             logger.info("the last work of a chat failed: %s", type(running.exception()).__name__)
         raise
     return result
+
+
+def _delta(draft: Event) -> Event:
+    """A reply that is being written, as far as it is checked."""
+    return {"type": "delta", **{name: draft[name] for name in ("task", "step", "text")}}
 
 
 def _bad_frame(exc: frames.FrameError) -> Event:

@@ -121,5 +121,5 @@ async def ask(
 
 def _event(frame: str) -> dict[str, Any]:
     lines = dict(line.split(": ", 1) for line in frame.split("\n"))
-    assert set(lines) == {"id", "event", "data"}
+    assert set(lines) in ({"id", "event", "data"}, {"event", "data"})
     return lines | {"data": json.loads(lines["data"])}

@@ -124,6 +124,37 @@ async def test_events_come_as_they_happen(ada: Api, story: Story, only_the_doorb
     )
 
 
+async def test_a_reply_is_seen_being_written_and_is_no_place_to_go_on_from(
+    ada: Api, story: Story, only_the_doorbell
+):
+    def draft(step: int, text: str) -> None:
+        events.tell_draft(story.task, step, text)
+
+    async with ask(story.path, ada.headers) as answer:
+        await answer.nothing()
+        await in_database(story.parts[0][0])
+        await in_database(story.ring)
+        started = await answer.event()
+        await in_database(draft, 1, "I looked.")
+        delta = await answer.event()
+        await in_database(story.parts[1][0])
+        await in_database(story.ring)
+        rest = [await answer.event() for _ in range(3)]
+        # Its step has ended by now, so this comes too late to be shown.
+        await in_database(draft, 1, "I looked. Twice.")
+        for part, _ in story.parts[2:]:
+            await in_database(part)
+        await in_database(story.ring)
+        rest += await answer.events()
+
+    assert started is not None
+    assert delta is not None
+    assert (started["id"], delta["event"]) == ("1.1", "reply.delta")
+    assert delta["data"] == {"task": story.task.pk, "step": 1, "text": "I looked."}
+    assert "id" not in delta
+    assert "reply.delta" not in {event["event"] for event in rest if event}
+
+
 async def test_hanging_up_after_every_event_loses_none_and_doubles_none(
     ada: Api, story: Story, quick_looks
 ):

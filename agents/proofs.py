@@ -1,0 +1,93 @@
+"""What a reply may say: the facts that its sentences are held against, and what is wrong with one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agents import claims
+from agents.models import Step, StepStatus
+from tools import money
+from tools.models import Operation, State
+
+_UNDECIDED = (State.APPROVED, State.SENDING, State.UNKNOWN, State.NEEDS_PERSON)
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What a text claims or denies against the facts, and whether it asks for secrets."""
+
+    unproven: frozenset[str]
+    denied: frozenset[str]
+    asks_for_secrets: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.unproven or self.denied or self.asks_for_secrets)
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """A ticket's changes, oldest first, and what its look-ups showed of orders."""
+
+    known: tuple[Operation, ...]
+    seen: frozenset[str]
+    deeds: tuple[claims.Deed, ...]
+
+    def faults(self, text: str) -> Faults:
+        """Pure: what keeps this text from being said."""
+        stands = [
+            item for item in self.known if item.state == State.SUCCEEDED and not item.came_back
+        ]
+        undecided = [item for item in self.known if item.state in _UNDECIDED or item.came_back]
+        succeeded = frozenset(item.kind for item in stands)
+        unproven = claims.unproven(
+            text,
+            succeeded=succeeded,
+            known_cancelled=self._with_deed("cancel"),
+            known_refunded=self._with_deed("refund"),
+        )
+        unproven |= claims.misplaced(
+            text,
+            deeds=[*self.deeds, *(_deed(item) for item in stands)],
+            known_orders=self.seen | {item.order_id for item in self.known},
+        )
+        denied = claims.denied(
+            text,
+            open_or_unknown=frozenset(item.kind for item in undecided),
+            succeeded=succeeded,
+        )
+        return Faults(unproven, denied, claims.asks_for_secrets(text))
+
+    def _with_deed(self, kind: str) -> frozenset[str]:
+        return frozenset(deed.order_id for deed in self.deeds if deed.kind == kind)
+
+
+def gather(ticket_id: int) -> Proofs:
+    """The facts of a ticket as they are now."""
+    known = Operation.objects.filter(ticket_id=ticket_id)
+    results = Step.objects.filter(
+        task__ticket_id=ticket_id, tool="find_orders", status=StepStatus.FINISHED
+    ).values_list("result", flat=True)
+    orders = [order for result in results for order in (result or {}).get("orders", [])]
+    cancelled = [
+        claims.Deed("cancel", order["order_id"]) for order in orders if _is_cancelled(order)
+    ]
+    refunded = [
+        claims.Deed("refund", order["order_id"], order["refunded"])
+        for order in orders
+        if order["refunded"].strip("0.")
+    ]
+    return Proofs(
+        known=tuple(known.select_related("customer", "reversal").order_by("id")),
+        seen=frozenset(order["order_id"] for order in orders),
+        deeds=(*cancelled, *refunded),
+    )
+
+
+def _is_cancelled(order: dict[str, Any]) -> bool:
+    return bool(order["status"] == "cancelled")
+
+
+def _deed(operation: Operation) -> claims.Deed:
+    amount = ""
+    if operation.amount is not None:
+        amount = money.to_decimal_text(operation.amount, operation.currency)
+    return claims.Deed(operation.kind, operation.order_id, amount)
