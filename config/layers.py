@@ -2,11 +2,15 @@
 
 import asyncio
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from channels_redis.core import RedisChannelLayer
 from typing_extensions import override
 
 NUDGE_SECONDS = 0.05
+# Redis connections that one event loop uses at a time. The client's pool refuses beyond its hundred,
+# and then a crowd of chats that come back at once would fail, and try again, instead of waiting.
+AT_ONCE = 20
 
 
 class DoorbellLayer(RedisChannelLayer):  # type: ignore[misc]
@@ -17,6 +21,27 @@ class DoorbellLayer(RedisChannelLayer):  # type: ignore[misc]
     """
 
     brpop_timeout = 3  # seconds
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            WeakKeyDictionary()
+        )
+
+    @override
+    async def group_add(self, group: str, channel: str) -> None:
+        async with self._turn():
+            await super().group_add(group, channel)
+
+    @override
+    async def group_discard(self, group: str, channel: str) -> None:
+        async with self._turn():
+            await super().group_discard(group, channel)
+
+    @override
+    async def group_send(self, group: str, message: dict[str, Any]) -> None:
+        async with self._turn():
+            await super().group_send(group, message)
 
     @override
     async def receive(self, channel: str) -> dict[str, Any]:
@@ -34,3 +59,7 @@ class DoorbellLayer(RedisChannelLayer):  # type: ignore[misc]
                 await asyncio.wait([waiting], timeout=NUDGE_SECONDS)
             raise
         return message
+
+    def _turn(self) -> asyncio.Semaphore:
+        loop = asyncio.get_running_loop()
+        return self._turns.setdefault(loop, asyncio.Semaphore(AT_ONCE))
