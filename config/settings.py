@@ -84,9 +84,10 @@ SWEEP_SECONDS = env.integer("COUNTERSIGN_SWEEP_SECONDS", 5, minimum=1)
 CELERY_BROKER_URL = REDIS_URL
 
 # --- Doors ------------------------------------------------------------------------------------
-# Limits for one customer or one member of staff; streams are counted in each web process.
+# Limits for one customer or one member of staff; those at once are counted in each web process.
 API_READS_PER_MINUTE = env.integer("COUNTERSIGN_API_READS_PER_MINUTE", 600, minimum=1)
 API_WRITES_PER_MINUTE = env.integer("COUNTERSIGN_API_WRITES_PER_MINUTE", 120, minimum=1)
+API_REQUESTS_AT_ONCE = env.integer("COUNTERSIGN_API_REQUESTS_AT_ONCE", 4, minimum=1)
 API_STREAMS_PER_PRINCIPAL = env.integer("COUNTERSIGN_API_STREAMS_PER_PRINCIPAL", 8, minimum=1)
 # Seconds in which all of a request has to have arrived.
 REQUEST_SECONDS = env.integer("COUNTERSIGN_REQUEST_SECONDS", 10, minimum=1)
@@ -126,6 +127,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.request_id.request_id",
     "config.health.probes",
+    "agents.api.door.door",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

@@ -75,6 +75,7 @@ def test_the_defaults_of_the_operations_page_are_those_of_the_deployment():
         assert str(getattr(settings, setting)) == value.removesuffix(" s"), name
     for name in (
         *("API_READS_PER_MINUTE", "API_WRITES_PER_MINUTE", "API_STREAMS_PER_PRINCIPAL"),
+        "API_REQUESTS_AT_ONCE",
         "REQUEST_SECONDS",
     ):
         assert f"`COUNTERSIGN_{name}` ({getattr(settings, name)})" in OPERATIONS

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from django.core.exceptions import BadRequest, SuspiciousOperation
@@ -95,6 +96,11 @@ class ApiView(APIView):
         return self.request._request
 
     @override
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        with ExitStack() as self._places:
+            return super().dispatch(request, *args, **kwargs)
+
+    @override
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         bodies.refuse_large(self.http)
         if request.user is None:
@@ -102,6 +108,7 @@ class ApiView(APIView):
         is_write = request.method not in SAFE_METHODS
         if self.principal.role not in (self.writers if is_write else self.readers):
             raise ProblemError(problems.FORBIDDEN)
+        self._places.enter_context(throttle.one_of_few(self.principal.key))
         throttle.count_request(self.principal.key, is_write=is_write)
         self._refuse_unknown_parameters()
 

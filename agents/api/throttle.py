@@ -1,11 +1,15 @@
-"""Requests a minute for one principal, counted in Redis.
+"""Requests of one principal: how many a minute, counted in Redis, and how many at a time, here.
 
 It shields the web processes; what a customer may start is limited by the rows themselves. With
-Redis away it lets everything through.
+Redis away nobody is counted by the minute.
 """
 
 import logging
+import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import redis
@@ -33,6 +37,32 @@ def count_request(principal_key: str, *, is_write: bool) -> None:
             f"At most {limit} requests of this kind a minute.",
             headers={"Retry-After": str(wait)},
         )
+
+
+@contextmanager
+def one_of_few(principal_key: str) -> Iterator[None]:
+    """Hold one of the principal's places in this process, so that a crowd of requests by one
+    does not hold every database connection that others need. 429 when none is free.
+    """
+    with _lock:
+        if _at_work[principal_key] >= settings.API_REQUESTS_AT_ONCE:
+            raise ProblemError(
+                problems.TOO_MANY_REQUESTS,
+                f"At most {settings.API_REQUESTS_AT_ONCE} requests at a time.",
+                headers={"Retry-After": "1"},
+            )
+        _at_work[principal_key] += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _at_work[principal_key] -= 1
+            if not _at_work[principal_key]:
+                del _at_work[principal_key]
+
+
+_lock = threading.Lock()
+_at_work: Counter[str] = Counter()
 
 
 def _increment(key: str) -> int:
