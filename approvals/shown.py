@@ -71,7 +71,7 @@ class Sight:
     @property
     def is_about_an_order(self) -> bool:
         """Are there facts that the shop can be asked for?"""
-        return bool(self.content.get("order"))
+        return bool(self.content.get("order")) and "facts" in self.content  # gone after an erasure
 
     @property
     def destination(self) -> str:

@@ -25,6 +25,7 @@ def content_of(operation: Operation) -> dict[str, Any]:
     if not is_erased(operation):
         return open_seal(operation.seal, operation.digest)
     return {
+        "customer": operation.customer.external_id,
         "kind": operation.kind,
         "order": operation.order_id,
         "amount": operation.amount,

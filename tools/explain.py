@@ -26,9 +26,11 @@ def why_staff(operations: Sequence[Operation]) -> dict[int, str]:
     steps = Q()
     for task_id, step_n in by_step:
         steps |= Q(task_id=task_id, step_n=step_n)
-    asked = Verdict.objects.filter(
-        steps, gate=Gate.APPROVAL, rule=STAFF_RULE, finding=Finding.ASK
-    ).order_by("id")
+    asked = (
+        Verdict.objects.filter(steps, gate=Gate.APPROVAL, rule=STAFF_RULE, finding=Finding.ASK)
+        .exclude(inputs={})  # erased with its customer
+        .order_by("id")
+    )
     return {
         by_step[verdict.task_id, verdict.step_n]: _over_limit(verdict.inputs) for verdict in asked
     }

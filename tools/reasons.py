@@ -32,11 +32,16 @@ def reasons_of(verdicts: Sequence[Verdict]) -> list[Reason]:
 
 def _reason(verdict: Verdict) -> Reason:
     say = RULES.get(verdict.rule)
-    if say is None:
-        finding = "refused it" if verdict.finding == Finding.DENY else "asked a person"
-        return Reason(verdict, f"The rule {clean(verdict.rule, 80)} {finding}.", "")
-    why, change = say(verdict.inputs)
+    try:
+        why, change = say(verdict.inputs) if say else (_by_name(verdict), "")
+    except KeyError:  # what it looked at was erased with its customer
+        why, change = _by_name(verdict), ""
     return Reason(verdict, why, change)
+
+
+def _by_name(verdict: Verdict) -> str:
+    finding = "refused it" if verdict.finding == Finding.DENY else "asked a person"
+    return f"The rule {clean(verdict.rule, 80)} {finding}."
 
 
 def _said(why: str, change: str) -> Callable[[Inputs], tuple[str, str]]:

@@ -90,7 +90,7 @@ class DeskSight:
 
     @property
     def is_about_an_order(self) -> bool:
-        return bool(self.content.get("order"))
+        return bool(self.content.get("order")) and "facts" in self.content  # gone after an erasure
 
     @property
     def can_be_looked_up(self) -> bool:

@@ -7,13 +7,15 @@ for, since only its outcome says what is true of the money. Meanwhile nobody sig
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from urllib.parse import unquote_plus
 
 from django.db import transaction
+from django.db.models import Q
 
 from accounts import keeping
 from accounts import services as accounts
 from accounts.models import ERASED, Customer, Erasure, ErasureCause
-from agents.casework import Note
+from agents.casework import Note, SavedView
 from agents.models import LIVE, IdempotencyRecord, Message, Step, Task, Ticket, TicketStatus
 from agents.services import tickets
 from agents.services.tasks import cancel
@@ -94,9 +96,22 @@ def _erase(erasure_id: int, now: datetime) -> bool:
     keeping.refuse_held(customer_id)
     counts = erase_tickets(erasure, left, now=now)
     IdempotencyRecord.objects.filter(scope=f"customer:{customer_id}").delete()
+    _forget_searches(customer)
     keeping.forget(customer, by=erasure.asked_by, now=now)
     keeping.finish(erasure, by=erasure.asked_by, now=now, counts=counts)
     return True
+
+
+def _forget_searches(customer: Customer) -> None:
+    """Staff may have kept a search for the customer by name; the name goes from there, too."""
+    names = [word.casefold() for word in (customer.name.strip(), customer.email) if word]
+    views = SavedView.objects.filter(Q(user__shop_id=customer.shop_id) | Q(user__shop=None))
+    found = [
+        view.pk
+        for view in views
+        if any(name in f"{view.name} {unquote_plus(view.query)}".casefold() for name in names)
+    ]
+    SavedView.objects.filter(pk__in=found).delete()
 
 
 def erase_tickets(erasure: Erasure, ticket_ids: Sequence[int], *, now: datetime) -> dict[str, int]:

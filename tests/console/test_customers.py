@@ -7,8 +7,9 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Customer, Erasure, Hold, Role
+from agents.casework import SavedView
 from audit.models import Event
-from tests.console.desk import make_person
+from tests.console.desk import make_person, make_question
 from tests.factories import make_customer, make_shop, make_ticket
 
 pytestmark = pytest.mark.django_db
@@ -97,6 +98,42 @@ def test_a_hold_is_placed_shown_and_lifted(admin: Client, ada: Customer):
     admin.post(at("customer-lift", ada), {"hold": hold.pk})
     assert Hold.objects.get().lifted_by == "admin:root"
     assert erase(admin, ada, "Ada Moreno").status_code == 302
+
+
+def test_a_search_that_staff_kept_for_the_customer_goes_too(admin: Client, ada: Customer):
+    dana = make_person(ada.shop, "dana")
+    for name, query in {
+        "hers": "q=ada+moreno&status=open",
+        "Ada Moreno": "status=open",
+        "mail": "q=ADA%40example.com",
+        "other": "q=mug&status=open",
+    }.items():
+        SavedView.objects.create(user=dana, page="tickets", name=name, query=query)
+
+    erase(admin, ada, "Ada Moreno")
+
+    assert [view.name for view in SavedView.objects.all()] == ["other"]
+
+
+def test_an_erased_case_can_still_be_looked_at(admin: Client, ada: Customer):
+    approval = make_question(ada.shop, customer=ada)
+    operation = approval.operation
+    erase(admin, ada, "Ada Moreno")
+
+    pages = [
+        reverse("console:ticket", args=[operation.ticket_id]),
+        reverse("console:task", args=[operation.task_id]),
+        reverse("console:approval", args=[approval.public_id]),
+        reverse("console:desk-operation", args=[operation.pk]),
+        reverse("console:task-log", args=[operation.task_id]),
+        reverse("console:tickets"),
+        reverse("console:audit"),
+    ]
+    for page in pages:
+        answer = admin.get(page)
+        assert answer.status_code == 200, page
+        assert "Ada Moreno" not in answer.content.decode(), page
+        assert "Larkspur" not in answer.content.decode(), page
 
 
 def test_a_hold_on_somebody_else_s_ticket_is_refused(admin: Client, ada: Customer):
