@@ -6,7 +6,7 @@ from math import floor, log10
 
 WIDTH, HEIGHT = 520, 170
 # Room for the scale on the left, and for the names below.
-LEFT, BOTTOM, TOP = 64, 20, 8
+LEFT, BOTTOM, TOP = 72, 20, 14
 GAP = 0.22
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 

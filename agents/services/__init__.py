@@ -1,9 +1,15 @@
 """What customers, staff and workers do with tickets and tasks."""
 
+from agents.services.speaking import (
+    AgentSpeaksError,
+    ColleagueSpeaksError,
+    give_back,
+    reply_as_staff,
+    take_over,
+)
 from agents.services.tasks import advance, cancel, go_on, sweep
 from agents.services.tickets import (
     MAX_MESSAGE,
-    AgentSpeaksError,
     MessageReusedError,
     Submitted,
     TicketClosedError,
@@ -11,15 +17,13 @@ from agents.services.tickets import (
     TooManyOpenTasksError,
     TooManyRequestsError,
     ask_for_person,
-    give_back,
-    reply_as_staff,
     submit,
-    take_over,
 )
 
 __all__ = [
     "MAX_MESSAGE",
     "AgentSpeaksError",
+    "ColleagueSpeaksError",
     "MessageReusedError",
     "Submitted",
     "TicketClosedError",

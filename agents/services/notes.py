@@ -8,7 +8,7 @@ from accounts.models import User
 from agents.casework import Note
 from agents.models import Ticket
 from agents.services.speaking import clean_lines
-from agents.services.tickets import _record_ticket
+from agents.services.tickets import record_ticket
 
 
 @transaction.atomic
@@ -19,5 +19,5 @@ def add_note(*, ticket_id: int, user: User, text: str, now: datetime) -> Note:
     """
     ticket = Ticket.objects.select_related("customer").get(pk=ticket_id)
     note = Note.objects.create(ticket=ticket, author=user, text=clean_lines(text), at=now)
-    _record_ticket(ticket, "note.added", actor=user.actor, now=now)
+    record_ticket(ticket, "note.added", actor=user.actor, now=now)
     return note

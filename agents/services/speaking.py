@@ -15,8 +15,8 @@ from agents.services.tasks import cancel, ring_after_commit
 from agents.services.tickets import (
     MAX_MESSAGE,
     TicketClosedError,
-    _live_task,
-    _record_ticket,
+    live_task_of,
+    record_ticket,
 )
 from tools.text import clean
 
@@ -42,7 +42,7 @@ def take_over(
     `instead_of` is the id of the colleague whose place is taken. Raises ColleagueSpeaksError when
     another one holds it by now; nothing is changed then.
     """
-    live = _live_task(Ticket.objects.get(pk=ticket_id))
+    live = live_task_of(Ticket.objects.get(pk=ticket_id))
     if live is not None:
         cancel(task_id=live.pk, by=user.actor, now=now, reason=telling.TAKEN_OVER)
     ticket = _lock(ticket_id)
@@ -51,7 +51,7 @@ def take_over(
     ticket.speaker = Speaker.STAFF
     ticket.assigned_to = user
     _save(ticket, now)
-    _record_ticket(ticket, "ticket.taken_over", actor=user.actor, now=now)
+    record_ticket(ticket, "ticket.taken_over", actor=user.actor, now=now)
     ring_after_commit(ticket.pk, live)
     return ticket
 
@@ -69,7 +69,7 @@ def give_back(*, ticket_id: int, user: User, now: datetime) -> Ticket:
     ticket.speaker = Speaker.AGENT
     ticket.assigned_to = None
     _save(ticket, now)
-    _record_ticket(ticket, "ticket.given_back", actor=user.actor, now=now)
+    record_ticket(ticket, "ticket.given_back", actor=user.actor, now=now)
     ring_after_commit(ticket.pk, None)
     return ticket
 
@@ -94,7 +94,7 @@ def reply_as_staff(*, ticket_id: int, user: User, text: str, now: datetime) -> M
         now=now,
         author_name=user.get_full_name() or user.get_username(),
     )
-    _record_ticket(ticket, "message.sent", actor=user.actor, now=now)
+    record_ticket(ticket, "message.sent", actor=user.actor, now=now)
     ring_after_commit(ticket.pk, None)
     return message
 

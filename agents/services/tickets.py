@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.utils.text import Truncator
 
 from accounts.keeping import apart_from_mark
-from accounts.models import Customer, Shop, User
+from accounts.models import Customer, Shop
 from agents import (
     dispatch,
     engine,
@@ -122,7 +122,7 @@ def submit(
     if form is not None:
         free = _make_way(ticket, customer, now)
         ticket = ticket if form == forms.PERSON else free
-    live = _live_task(ticket)
+    live = live_task_of(ticket)
     if live is None and (ticket is None or ticket.speaker == Speaker.AGENT):
         _admit(customer, now)
     if ticket is None:
@@ -137,11 +137,11 @@ def submit(
         task=live,
         client_message_id=client_message_id,
     )
-    _record_ticket(ticket, "message.received", actor=customer.actor, now=now)
+    record_ticket(ticket, "message.received", actor=customer.actor, now=now)
     if taken.hidden:
         told = pick(wording.CARD_HIDDEN, ticket.spoken)
         store.add_message(ticket, author=Author.AGENT, text=told, now=now, is_template=True)
-        _record_ticket(ticket, "card.hidden", actor="system", now=now)
+        record_ticket(ticket, "card.hidden", actor="system", now=now)
     if live is not None or ticket.speaker == Speaker.STAFF:
         ring_after_commit(ticket.pk, live)
         return Submitted(ticket, message, live, is_new=False)
@@ -150,61 +150,6 @@ def submit(
     return Submitted(ticket, message, task, is_new=True)
 
 
-@transaction.atomic
-def take_over(*, ticket_id: int, user: User, now: datetime) -> Ticket:
-    """A member of staff becomes the one who speaks; the agent's live task ends as handed off."""
-    ticket = Ticket.objects.get(pk=ticket_id)
-    live = _live_task(ticket)
-    if live is not None:
-        cancel(task_id=live.pk, by=user.actor, now=now, reason=telling.TAKEN_OVER)
-    ticket = Ticket.objects.select_for_update().get(pk=ticket_id)
-    ticket.speaker = Speaker.STAFF
-    ticket.assigned_to = user
-    ticket.version += 1
-    ticket.updated_at = now
-    ticket.save(update_fields=["speaker", "assigned_to", "version", "updated_at"])
-    _record_ticket(ticket, "ticket.taken_over", actor=user.actor, now=now)
-    ring_after_commit(ticket.pk, live)
-    return ticket
-
-
-@transaction.atomic
-def give_back(*, ticket_id: int, user: User, now: datetime) -> Ticket:
-    """The agent speaks again: the customer's next message opens a task."""
-    ticket = Ticket.objects.select_for_update().get(pk=ticket_id)
-    ticket.speaker = Speaker.AGENT
-    ticket.assigned_to = None
-    ticket.version += 1
-    ticket.updated_at = now
-    ticket.save(update_fields=["speaker", "assigned_to", "version", "updated_at"])
-    _record_ticket(ticket, "ticket.given_back", actor=user.actor, now=now)
-    ring_after_commit(ticket.pk, None)
-    return ticket
-
-
-class AgentSpeaksError(Exception):
-    """Staff may write to a customer only after taking the ticket over."""
-
-
-@transaction.atomic
-def reply_as_staff(*, ticket_id: int, user: User, text: str, now: datetime) -> Message:
-    """Write to the customer in a ticket that staff have taken over. Raises AgentSpeaksError."""
-    ticket = Ticket.objects.select_for_update().get(pk=ticket_id)
-    if ticket.speaker != Speaker.STAFF:
-        raise AgentSpeaksError(ticket.pk)
-    message = store.add_message(
-        ticket,
-        author=Author.STAFF,
-        text=clean(text, MAX_MESSAGE),
-        now=now,
-        author_name=user.get_full_name() or user.get_username(),
-    )
-    _record_ticket(ticket, "message.sent", actor=user.actor, now=now)
-    ring_after_commit(ticket.pk, None)
-    return message
-
-
-@transaction.atomic
 def ask_for_person(
     *, customer_id: int, ticket_id: int | None, now: datetime, locale: str = ""
 ) -> Submitted:
@@ -291,7 +236,7 @@ def _ticket_for(customer: Customer, ticket_id: int | None) -> Ticket | None:
     return ticket
 
 
-def _live_task(ticket: Ticket | None) -> Task | None:
+def live_task_of(ticket: Ticket | None) -> Task | None:
     """The ticket's live task, locked: a record under way ends before or after the message."""
     if ticket is None:
         return None
@@ -302,7 +247,7 @@ def _make_way(ticket: Ticket | None, customer: Customer, now: datetime) -> Ticke
     """The ticket if a form can open a task in it: a task that waits for the model makes way."""
     if ticket is None or ticket.speaker != Speaker.AGENT:
         return None
-    live = _live_task(ticket)
+    live = live_task_of(ticket)
     if live is not None and live.status == TaskStatus.WAITING_MODEL:
         live = cancel(task_id=live.pk, by=customer.actor, now=now, reason=telling.FORM_INSTEAD)
     return None if live is not None and live.is_live else ticket
@@ -333,7 +278,7 @@ def _open_ticket(customer: Customer, text: str, locale: str, now: datetime) -> T
         opened_at=now,
         updated_at=now,
     )
-    _record_ticket(ticket, "ticket.opened", actor=customer.actor, now=now)
+    record_ticket(ticket, "ticket.opened", actor=customer.actor, now=now)
     return ticket
 
 
@@ -394,7 +339,7 @@ def _plan_first(task: Task, move: Move, now: datetime) -> None:
     task.save(update_fields=["steps_planned"])
 
 
-def _record_ticket(ticket: Ticket, action: str, *, actor: str, now: datetime) -> None:
+def record_ticket(ticket: Ticket, action: str, *, actor: str, now: datetime) -> None:
     audit.record(
         actor=actor,
         action=action,
