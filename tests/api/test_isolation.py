@@ -67,7 +67,9 @@ def send(api: Api, address: str, method: str, names: dict[str, Any]) -> Any:
     if method == "get":
         return api.get(path + what.format(**names))
     body = {
-        name: names[value.strip("{}")] if value.startswith("{") else value
+        name: names[value.strip("{}")]
+        if isinstance(value, str) and value.startswith("{")
+        else value
         for name, value in what.items()
     }
     return api.post(path, body)
