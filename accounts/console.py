@@ -16,6 +16,7 @@ class Right(Enum):
     DECIDE = "decide"  # countersign for the shop
     EXPORT = "export"  # take the trail away in a file
     SWITCH = "switch"  # stop tools
+    UNREDACT = "unredact"  # with people's own words in it
     KEEP = "keep"  # copy, hold and erase what is kept of a customer
     TEXTS = "texts"  # write the shop's ready-made answers, and when its staff are reminded
     CONFIGURE = "configure"  # change a shop's settings
@@ -27,6 +28,11 @@ def user_of(request: HttpRequest) -> User:
     if not isinstance(user, User) or not user.can_read_console:
         raise PermissionDenied
     return user
+
+
+def may_unredact(request: HttpRequest) -> bool:
+    """May whoever asks take people's own words away in a file?"""
+    return has_right(user_of(request), Right.UNREDACT)
 
 
 def has_right(user: User, right: Right) -> bool:
@@ -44,9 +50,7 @@ def has_right(user: User, right: Right) -> bool:
             return user.role in {Role.AUDITOR, Role.ADMIN}
         case Right.SWITCH:
             return user.can_approve or user.role == Role.ADMIN
-        case Right.KEEP:
-            return user.role == Role.ADMIN
-        case Right.TEXTS:
+        case Right.KEEP | Right.UNREDACT | Right.TEXTS:
             return user.role == Role.ADMIN
         case Right.CONFIGURE:
             return user.is_admin

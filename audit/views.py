@@ -1,21 +1,18 @@
-"""The trail in the console: browse it, look at one event, take it away in a file."""
+"""The trail in the console: browse it, and look at one event."""
 
 from typing import Protocol, cast
 from urllib.parse import urlencode
 
-from django.core.handlers.asgi import ASGIRequest
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict, StreamingHttpResponse
-from django.http.response import HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 
-from audit import export, selectors, services
-from audit.forms import CSV, EventFilterForm, ExportForm, file_name
+from audit import selectors, services
+from audit.export_models import ExportForm
+from audit.forms import EventFilterForm
 from audit.models import Event
 from audit.personal_text import PersonalTextError
 
 PAGE = 50
-TYPES = {CSV: "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
-STREAMS = {CSV: export.stream_csv, "jsonl": export.stream_jsonl}
 
 
 class Reader(Protocol):
@@ -32,15 +29,17 @@ def browse(request: HttpRequest) -> HttpResponse:
         context = {"form": form, "page": selectors.EventPage([], None)}
         return render(request, "console/audit/browse.html", context, status=400)
     wanted = form.filter_for(_reader(request).shop_id)
-    before = _number(request.GET.get("before", ""))
-    page = selectors.list_events(wanted, before=before, limit=PAGE)
+    before, after = (_number(request.GET.get(name, "")) for name in ("before", "after"))
+    page = selectors.list_events(wanted, before=before, after=after, limit=PAGE)
     filled = filled_in(request.GET)
     context = {
         "form": form,
         "page": page,
         "filled": filled,
+        "forms": ExportForm.choices,
+        "newest": f"?{urlencode(filled)}" if page.after else "",
+        "newer": f"?{urlencode([*filled, ('after', page.after)])}" if page.after else "",
         "older": f"?{urlencode([*filled, ('before', page.before)])}" if page.before else "",
-        "is_first": before is None,
     }
     return render(request, "console/audit/browse.html", context)
 
@@ -59,25 +58,6 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
         "has_personal": found.personal_digest is not None,
     }
     return render(request, "console/audit/event.html", context)
-
-
-def download(request: HttpRequest) -> HttpResponseBase:
-    """The matching events as a file, streamed; the trail records who took what."""
-    form = ExportForm(request.POST)
-    if not form.is_valid():
-        return HttpResponse(
-            "That filter cannot be read; nothing was exported.\n",
-            status=422,
-            content_type="text/plain; charset=utf-8",
-        )
-    kind = form.cleaned_data["form"]
-    reader = _reader(request)
-    chunks = STREAMS[kind](form.filter_for(reader.shop_id), actor=reader.actor)
-    return StreamingHttpResponse(
-        export.stream_async(chunks) if isinstance(request, ASGIRequest) else chunks,
-        content_type=TYPES[kind],
-        headers={"Content-Disposition": f'attachment; filename="{file_name(kind)}"'},
-    )
 
 
 def filled_in(given: QueryDict) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
-from accounts.console import Right
+from accounts.console import Right, may_unredact
 from accounts.views import people, security, shop_secrets, shop_settings, sign_in
 from agents.console import canned_views as canned
 from agents.console import customers, dashboard, desk, habits, tasks, tickets
@@ -15,6 +15,7 @@ from agents.console.conversation import conversation_of
 from approvals import attention_views as attention
 from approvals import inbox_views as inbox
 from approvals import views as approvals
+from audit import export_views as exports
 from audit import views as audit
 from config.guards import action, page
 from tools import views as switches
@@ -201,5 +202,27 @@ urlpatterns = [
     ),
     page("audit/", audit.browse, needs=Right.READ, name="audit"),
     page("audit/<bigint:event_id>/", audit.event, needs=Right.READ, name="event"),
-    action("audit/export/", audit.download, needs=Right.EXPORT, name="export"),
+    page("audit/public-key.pem", exports.public_key, needs=Right.EXPORT, name="public-key"),
+    page("audit/verify_export.py", exports.verifier, needs=Right.EXPORT, name="verifier"),
+    page("audit/exports/", exports.overview, needs=Right.EXPORT, name="exports"),
+    action(
+        "audit/export/",
+        exports.ask,
+        needs=Right.EXPORT,
+        name="export",
+        may_unredact=may_unredact,
+    ),
+    page("audit/exports/<uuid:export_id>/", exports.show, needs=Right.EXPORT, name="export-state"),
+    action(
+        "audit/exports/<uuid:export_id>/download/",
+        exports.download,
+        needs=Right.EXPORT,
+        name="export-download",
+    ),
+    action(
+        "audit/exports/<uuid:export_id>/stop/",
+        exports.stop,
+        needs=Right.EXPORT,
+        name="export-stop",
+    ),
 ]

@@ -4,11 +4,12 @@ import pytest
 from django.test import Client
 
 from accounts.models import Role, Shop, User
+from tests.audit.conftest import folder, sent
 from tests.console.desk import make_person
 from tests.factories import make_shop
 from tests.shop_floor import buyer, new_buyer, pretend_shop, shop_process, shop_row
 
-__all__ = ["buyer", "new_buyer", "pretend_shop", "shop_process", "shop_row"]
+__all__ = ["buyer", "folder", "new_buyer", "pretend_shop", "sent", "shop_process", "shop_row"]
 
 
 @pytest.fixture

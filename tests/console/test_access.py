@@ -15,7 +15,9 @@ from django.utils import timezone
 from accounts.models import Role
 from agents.casework import CannedReply, SavedView
 from audit import services as audit
+from audit.selectors import EventFilter
 from config import console_urls
+from tests.audit.bundles import ask
 from tests.console.desk import PASSWORD, make_person, make_question
 from tests.factories import make_shop
 from tests.two_people import propose_change
@@ -91,7 +93,14 @@ ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
     "secret-retire": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
     "audit": ("GET", (*EVERYBODY_READS, OK)),
     "event": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "public-key": ("GET", (SIGN_IN, NO, NO, OK, OK, NO)),
+    "verifier": ("GET", (SIGN_IN, NO, NO, OK, OK, NO)),
+    "exports": ("GET", (SIGN_IN, NO, NO, OK, OK, NO)),
     "export": ("POST", (SIGN_IN, NO, NO, 422, 422, NO)),
+    # It is the auditor's own: to everybody else it is not there.
+    "export-state": ("GET", (SIGN_IN, NO, NO, OK, NOT_THERE, NO)),
+    "export-download": ("POST", (SIGN_IN, NO, NO, 410, NOT_THERE, NO)),
+    "export-stop": ("POST", (SIGN_IN, NO, NO, DONE, NOT_THERE, NO)),
 }
 
 
@@ -148,6 +157,9 @@ def world(shop) -> World:
         "n": operation.step_n,
         "event_id": event.pk,
         "operation_id": operation.pk,
+        "export_id": ask(
+            EventFilter(shop_id=shop.pk), owner_id=people["auditor"].pk, actor="auditor:auditor-1"
+        ).pk,
         "reply_id": CannedReply.objects.create(shop=shop, name="Hello", text="Hello").pk,
         "view_id": SavedView.objects.create(
             user=people["staff"], page="queue", name="Mine", query="person=mine"

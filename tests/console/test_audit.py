@@ -1,14 +1,8 @@
 """The trail in the console: filters, one event's proof, and exports that are themselves recorded."""
 
-import csv
-import io
-import json
 from datetime import datetime
-from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
-from django.test import AsyncClient
 from django.urls import reverse
 from django.utils import timezone
 
@@ -38,17 +32,6 @@ def shown(client, **query) -> list[int]:
     return [event.pk for event in page.context["page"].events]
 
 
-def export(client, **fields):
-    page = client.get(reverse("console:audit"))
-    return client.post(
-        reverse("console:export"), {"csrfmiddlewaretoken": page.context["csrf_token"]} | fields
-    )
-
-
-def body(answer) -> str:
-    return b"".join(answer.streaming_content).decode()
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -60,6 +43,7 @@ def body(answer) -> str:
         ("tool", "cancel_order"),
         ("ticket_id", 77),
         ("task_id", 990),
+        ("currency", "EUR"),
     ],
 )
 def test_each_field_of_the_filter_narrows_the_trail(shop, auditor, sign_in, name, value):
@@ -101,6 +85,13 @@ def test_the_range_holds_its_start_and_not_its_end_in_the_shops_own_zone(db, sig
         {"action": "refund; drop"},
         {"customer": "a\x00b"},
         {"actor": "x" * 300},
+        {"decision": "maybe"},
+        {"amount_from": "100"},
+        {"amount_from": "lots", "currency": "USD"},
+        {"amount_from": "2", "amount_to": "1", "currency": "USD"},
+        {"amount_from": "1.005", "currency": "USD"},
+        {"amount_from": "1.5", "currency": "JPY"},
+        {"currency": "DOLLARS"},
     ],
 )
 def test_a_filter_that_cannot_be_read_shows_nothing(shop, auditor, sign_in, query):
@@ -111,6 +102,63 @@ def test_a_filter_that_cannot_be_read_shows_nothing(shop, auditor, sign_in, quer
     assert answer.status_code == 400
     assert "That filter cannot be read" in text_of(answer)
     assert answer.context["page"].events == []
+
+
+@pytest.mark.parametrize(
+    ("query", "amounts"),
+    [
+        ({"amount_from": "100.01", "currency": "usd"}, [40_000, 10_001]),
+        ({"amount_to": "100.00", "currency": "USD"}, [10_000]),
+        ({"amount_from": "100", "amount_to": "100.01", "currency": "USD"}, [10_001, 10_000]),
+        ({"amount_from": "10000", "currency": "JPY"}, [10_000]),
+    ],
+)
+def test_a_range_of_amounts_holds_both_its_ends_in_its_own_currency(
+    shop, auditor, sign_in, query, amounts
+):
+    made = {
+        record(shop, amount=amount, currency=currency).pk: amount
+        for amount, currency in [(10_000, "USD"), (10_001, "USD"), (40_000, "USD"), (10_000, "JPY")]
+    }
+
+    assert [made[pk] for pk in shown(sign_in(auditor), **query)] == amounts
+
+
+def test_decisions_are_found_with_whoever_made_them(shop, auditor, sign_in):
+    record(shop, action="approval.granted", actor="staff:erin")
+    wanted = record(shop, action="approval.rejected", actor="staff:erin")
+    record(shop, action="approval.rejected", actor="customer:ada")
+    record(shop, action="refund.rejected", actor="staff:erin")
+
+    assert shown(sign_in(auditor), decision="rejected", actor="staff:erin") == [wanted.pk]
+
+
+def test_what_is_hidden_of_the_filter_is_in_view_once_it_is_used(shop, auditor, sign_in):
+    client = sign_in(auditor)
+
+    assert '<details class="all">' in text_of(client.get(reverse("console:audit")))
+    assert '<details class="all" open>' in text_of(
+        client.get(reverse("console:audit"), {"tool": "refund_order"})
+    )
+
+
+def test_pages_lead_back_to_newer_ones_and_to_the_newest(shop, auditor, sign_in, monkeypatch):
+    monkeypatch.setattr("audit.views.PAGE", 2)
+    made = [record(shop).pk for _ in range(6)][::-1]
+    client = sign_in(auditor)
+
+    def visit(query):
+        page = client.get(reverse("console:audit") + query).context
+        return [event.pk for event in page["page"].events], page
+
+    first, page = visit("?customer=ada")
+    second, page = visit(page["older"])
+    third, page = visit(page["older"])
+    back, page = visit(page["newer"])
+    top, _ = visit(page["newest"])
+
+    assert first + second + third == made
+    assert (back, top) == (second, first)
 
 
 def test_pages_follow_each_other_without_gap_or_repeat(shop, auditor, sign_in, monkeypatch):
@@ -157,61 +205,3 @@ def test_erased_words_are_said_to_be_erased(shop, auditor, sign_in):
 
     assert "It came broken" not in page
     assert "They were erased" in page
-
-
-def test_an_export_holds_the_filtered_events_and_is_recorded(shop, auditor, sign_in):
-    record(shop)
-    wanted = record(shop, order_id="2000")
-
-    answer = export(sign_in(auditor), form="jsonl", order_id="2000")
-
-    assert answer.headers["Content-Type"] == "application/x-ndjson"
-    (line,) = body(answer).splitlines()
-    assert json.loads(line)["id"] == wanted.pk
-    started, created = Event.objects.filter(action__startswith="export.").order_by("id")
-    assert started.actor == created.actor == "auditor:audrey"
-    assert created.data["count"] == 1
-    assert created.data["filter"] == {"shop_id": shop.pk, "order_id": "2000"}
-
-
-def test_no_cell_of_an_export_is_a_formula(shop, auditor, sign_in):
-    record(shop, customer="=HYPERLINK(1)", order_id="@SUM(A1)", outcome="-1+1")
-
-    rows = list(csv.DictReader(io.StringIO(body(export(sign_in(auditor), form="csv")))))
-
-    assert [(row["customer"], row["order_id"], row["outcome"]) for row in rows] == [
-        ("'=HYPERLINK(1)", "'@SUM(A1)", "'-1+1")
-    ]
-
-
-def test_an_export_never_holds_another_shops_events(shop, auditor, sign_in):
-    record(make_shop())
-
-    assert body(export(sign_in(auditor), form="jsonl")) == ""
-
-
-@pytest.mark.parametrize("fields", [{}, {"form": "exe"}, {"form": "csv", "task_id": "x"}])
-def test_an_export_that_cannot_be_read_is_not_begun(shop, auditor, sign_in, fields):
-    assert export(sign_in(auditor), **fields).status_code == 422
-    assert not Event.objects.exists()
-
-
-def test_staff_are_not_offered_an_export(shop, approver, sign_in):
-    assert "Download CSV" not in text_of(sign_in(approver).get(reverse("console:audit")))
-
-
-@pytest.mark.django_db(transaction=True)
-def test_an_export_streams_under_asgi_as_well(shop, auditor):
-    wanted = record(shop)
-    client = AsyncClient()
-    client.force_login(auditor, backend="accounts.backends.ConsoleBackend")
-
-    async def take() -> bytes:
-        answer: Any = await client.post(reverse("console:export"), {"form": "jsonl"})
-        assert answer.is_async
-        return b"".join([chunk async for chunk in answer.streaming_content])
-
-    (line,) = async_to_sync(take)().splitlines()
-
-    assert json.loads(line)["id"] == wanted.pk
-    assert Event.objects.filter(action="export.created").count() == 1
