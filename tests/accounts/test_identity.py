@@ -86,7 +86,7 @@ def test_the_same_token_again_writes_nothing(signer):
         again = verify_identity(token)
 
     assert again == first
-    assert [q["sql"][:6] for q in queries] == ["SELECT", "SELECT"]
+    assert {q["sql"].split()[0] for q in queries} == {"SELECT"}
 
 
 def test_what_the_shop_tells_anew_is_kept_and_only_that_is_written(signer):

@@ -38,6 +38,7 @@ def test_ready_when_everything_is_there(client: Client):
         "redis": "ok",
         "migrations": "ok",
         "queue_lag_seconds": 0.0,
+        "shops_not_called": 0,
     }
 
 
