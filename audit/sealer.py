@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from audit.canonical import GENESIS, SealContent, merkle_root, seal_digest
@@ -76,7 +76,7 @@ def run(wait: Callable[[float], bool], *, interval: float = 1.0) -> None:
                 published = True
             failures = 0
             pause = 0.0 if seal is not None and seal.count == BATCH else interval
-        except (OperationalError, InterfaceError) as exc:
+        except (OperationalError, InterfaceError, InternalError) as exc:
             connection.close()
             pause = min(interval * 2**failures, LONGEST_PAUSE)
             failures = min(failures + 1, 16)

@@ -37,7 +37,12 @@ EXPORT_HOURS = env.integer("COUNTERSIGN_EXPORT_HOURS", 24, minimum=1)  # then th
 DATABASES = {"default": env.database("DATABASE_URL")}
 _DB_OPTIONS: dict[str, object] = {
     **env.database_options("DATABASE_URL"),
-    "pool": {"min_size": 1, "max_size": env.integer("COUNTERSIGN_DB_POOL", 20, minimum=1)},
+    "pool": {
+        "min_size": 1,
+        "max_size": env.integer("COUNTERSIGN_DB_POOL", 20, minimum=1),
+        # Whoever gets no connection by then is told so, and does not wait for the usual half minute.
+        "timeout": 5.0,
+    },
 }
 # No transaction of ours waits for anything but the database. One that idles belongs to a process
 # that stands still, and would make others wait for the rows it holds.

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from django.core.exceptions import BadRequest, SuspiciousOperation
-from django.db import InterfaceError, OperationalError, connection
+from django.db import connection
 from django.http import Http404, HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
@@ -33,6 +33,7 @@ from agents.api.authentication import (
     unauthenticated,
 )
 from agents.api.problems import ProblemError
+from tools.outages import AWAY
 
 SHOP_RETRY_SECONDS = 5
 DATABASE_RETRY_SECONDS = 2
@@ -196,5 +197,5 @@ _TELLINGS = [
     (services.TooManyOpenTasksError, _too_many_open),
     (services.TooManyRequestsError, _too_fast),
     (services.MessageReusedError, lambda _: ProblemError(problems.KEY_REUSED)),
-    ((OperationalError, InterfaceError), _database_away),
+    (AWAY, _database_away),
 ]

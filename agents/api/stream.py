@@ -18,7 +18,6 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from typing_extensions import override
@@ -29,6 +28,7 @@ from agents.api.authentication import Principal
 from agents.api.base import let_go_of_connection
 from agents.api.problems import ProblemError
 from agents.models import ENDED, Task
+from tools.outages import AWAY
 
 HEARTBEAT_SECONDS = 15.0
 POLL_SECONDS = 2.0
@@ -215,7 +215,7 @@ class _Follower:
             task = Task.objects.get(pk=self.task_id)
             found = events.list_events(task, after=self.position)
             return _Look(found=found, is_over=task.status in ENDED)
-        except (OperationalError, InterfaceError) as exc:
+        except AWAY as exc:
             logger.warning("task %s could not be looked at: %s", self.task_id, type(exc).__name__)
             return _Look()
         finally:
@@ -224,7 +224,7 @@ class _Follower:
     def _is_welcome(self) -> bool:
         try:
             return self.principal.is_still_welcome()
-        except (OperationalError, InterfaceError):
+        except AWAY:
             return True
         finally:
             let_go_of_connection()

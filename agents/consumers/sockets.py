@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 from channels.db import database_sync_to_async
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from accounts.identity import IdentityError
@@ -26,6 +25,7 @@ from agents.chat import answers, frames
 from agents.chat.allowance import Place, Rate
 from agents.chat.answers import RefusedError, Session
 from agents.consumers.doorbell import Doorbell
+from tools.outages import AWAY
 
 PROTOCOL = "chat.v1"
 HELLO_SECONDS = 10.0
@@ -190,7 +190,7 @@ class ChatSocket:
                         await self._tell([_delta(draft)])
             except IdentityError as exc:
                 await self._end_or_wait(session, exc)
-            except (OperationalError, InterfaceError) as exc:
+            except AWAY as exc:
                 logger.warning("a chat could not look for news: %s", type(exc).__name__)
                 await asyncio.sleep(1)
 
