@@ -26,6 +26,7 @@ from audit import services as audit
 from tools import gateway, operations
 from tools.clock import database_now
 from tools.models import Kind, Operation, State
+from tools.outages import again_on_collision
 from tools.reconcile import delay_asked_for, delay_before_next_look
 from tools.trigger import Point, reach
 
@@ -40,10 +41,15 @@ NOTHING = Amount(0, 0)
 
 def record(held: Claim, outcome: StepOutcome) -> None:
     """Commit the outcome of a claimed step. Raises StaleClaimError when the claim is void."""
+    _record(held, outcome)
+    reach(Point.C18)
+
+
+@again_on_collision
+def _record(held: Claim, outcome: StepOutcome) -> None:
     with transaction.atomic(durable=True):
         recording = Recording(held)
         recording.take(outcome)
-    reach(Point.C18)
 
 
 class Recording:

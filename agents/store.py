@@ -29,6 +29,7 @@ from agents.moves import CallTool, Log, LoggedStep
 from agents.transcript import Said
 from tools import ablation
 from tools.clock import ClockTimestamp, database_now
+from tools.outages import again_on_collision
 from tools.registry import EFFECTS
 from tools.sending import Lease
 from tools.trigger import Point, reach
@@ -119,6 +120,7 @@ def find_resting(*, shop_id: int, limit: int = 1000) -> list[int]:
     return list(resting.order_by("pk").values_list("pk", flat=True)[:limit])
 
 
+@again_on_collision
 def claim(task_ids: Sequence[int]) -> list[Claim]:
     """Take those of the tasks that are ready; the rest are somebody else's or wait.
 

@@ -20,6 +20,7 @@ from audit import services as audit
 from tools import operations
 from tools.clock import ClockTimestamp, database_now
 from tools.models import UNSENT, Operation, State
+from tools.outages import again_on_collision
 
 
 class DecisionError(Exception):
@@ -121,6 +122,7 @@ def decide(
         raise
 
 
+@again_on_collision
 @transaction.atomic
 def _decide(
     approval_id: int,

@@ -23,6 +23,7 @@ from agents.api import problems
 from agents.api.problems import ProblemError
 from agents.models import IdempotencyRecord
 from tools.clock import database_now
+from tools.outages import again_on_collision
 
 # An RFC 8941 string; a plain token is taken as well, since many clients send one.
 MAX_KEY = 255
@@ -95,14 +96,20 @@ def run(
         return claimed
     try:
         prepare()
-        with transaction.atomic():
-            answer = act()
-            _keep(claimed, answer)
+        answer = _act(claimed, act)
     except _LostError as exc:
         raise _in_flight() from exc
     except BaseException:
         _forget(claimed)
         raise
+    return answer
+
+
+@again_on_collision
+@transaction.atomic
+def _act(claimed: "_Claim", act: Callable[[], Answer]) -> Answer:
+    answer = act()
+    _keep(claimed, answer)
     return answer
 
 

@@ -18,6 +18,7 @@ from agents.services.tickets import (
     live_task_of,
     record_ticket,
 )
+from tools.outages import again_on_collision
 from tools.text import clean
 
 
@@ -33,6 +34,7 @@ class ColleagueSpeaksError(Exception):
         self.holder = holder
 
 
+@again_on_collision
 @transaction.atomic
 def take_over(
     *, ticket_id: int, user: User, now: datetime, instead_of: int | None = None
@@ -56,6 +58,7 @@ def take_over(
     return ticket
 
 
+@again_on_collision
 @transaction.atomic
 def give_back(*, ticket_id: int, user: User, now: datetime) -> Ticket:
     """The agent speaks again: the customer's next message opens a task.
@@ -74,6 +77,7 @@ def give_back(*, ticket_id: int, user: User, now: datetime) -> Ticket:
     return ticket
 
 
+@again_on_collision
 @transaction.atomic
 def reply_as_staff(*, ticket_id: int, user: User, text: str, now: datetime) -> Message:
     """Write to the customer in a ticket that one holds.

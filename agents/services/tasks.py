@@ -15,6 +15,7 @@ from audit import services as audit
 from tools import history
 from tools.models import UNSENT, State
 from tools.operations import OperationStateError
+from tools.outages import again_on_collision
 from tools.trigger import Point, reach
 
 RETRY_SECONDS = 2.0
@@ -66,6 +67,7 @@ def go_on(*, shop_id: int) -> int:
     return len(waiting)
 
 
+@again_on_collision
 @transaction.atomic
 def cancel(*, task_id: int, by: str, now: datetime, reason: str = "cancelled_by_customer") -> Task:
     """Stop a task. What is already being sent is not interrupted; the task ends after it.

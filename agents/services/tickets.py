@@ -39,6 +39,7 @@ from agents.services.tasks import cancel, record_task, ring_after_commit
 from audit import services as audit
 from tools.clock import database_now
 from tools.language import pick
+from tools.outages import again_on_collision
 from tools.text import clean
 from tools.trigger import Point, reach
 
@@ -89,6 +90,7 @@ class Submitted:
     is_new: bool
 
 
+@again_on_collision
 @transaction.atomic
 def submit(
     *,
@@ -150,6 +152,8 @@ def submit(
     return Submitted(ticket, message, task, is_new=True)
 
 
+@again_on_collision
+@transaction.atomic
 def ask_for_person(
     *, customer_id: int, ticket_id: int | None, now: datetime, locale: str = ""
 ) -> Submitted:
