@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 
 from accounts.models import Role
 from approvals.models import Approval, ApprovalStatus
+from tools.models import Operation, State
 
 
 def list_open_for_staff(*, shop_id: int | None) -> QuerySet[Approval]:
@@ -47,3 +48,20 @@ def list_for_staff(*, public_ids: Sequence[UUID], shop_id: int | None) -> list[A
     if shop_id is not None:
         approvals = approvals.filter(operation__shop_id=shop_id)
     return list(approvals.select_related("operation").order_by("expires_at", "id"))
+
+
+def successor_of(operation: Operation) -> Operation | None:
+    """What was proposed instead of a superseded operation: the next of its kind for its order."""
+    if operation.state != State.SUPERSEDED or not operation.order_id:
+        return None
+    return (
+        Operation.objects.filter(
+            shop_id=operation.shop_id,
+            customer_id=operation.customer_id,
+            order_id=operation.order_id,
+            kind=operation.kind,
+            pk__gt=operation.pk,
+        )
+        .order_by("pk")
+        .first()
+    )

@@ -8,11 +8,12 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import User
-from approvals import inbox
+from approvals import inbox, selectors
 from approvals.attention import level_of
 from approvals.models import Approval, ApprovalStatus, Handling
-from tools.erasing import content_of
+from tools.erasing import content_of, is_erased
 from tools.explain import why_staff
+from tools.facts import Fact, differences
 from tools.models import Operation
 from tools.seal import BrokenSealError, Card, describe
 
@@ -127,3 +128,24 @@ def _sight(approval: Approval, why: str, viewer: User) -> Sight:
     except BrokenSealError:
         return Sight(approval, operation, why, **told)
     return Sight(approval, operation, why, describe(content), content, **told)
+
+
+@dataclass(frozen=True)
+class Successor:
+    """What came instead of a superseded question, and what differs from it."""
+
+    operation: Operation
+    title: str
+    differences: Sequence[Fact]
+
+
+def successor_of(sight: Sight) -> Successor | None:
+    """None while the agent has proposed nothing anew, or where a seal is broken or erased."""
+    later = selectors.successor_of(sight.operation)
+    if later is None or is_erased(later) or not sight.content.get("facts"):
+        return None
+    try:
+        content = content_of(later)
+    except BrokenSealError:
+        return None
+    return Successor(later, describe(content).title, differences(sight.content, content))

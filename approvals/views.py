@@ -168,6 +168,7 @@ def _page(
         "facts": facts,
         "verdicts": verdicts,
         "conversation": conversation_of(operation.ticket_id),
+        "successor": shown.successor_of(sight),
         "people": inbox.who_may_answer(shop_id=operation.shop_id),
         "snoozes": SNOOZES,
     }

@@ -1,7 +1,9 @@
-"""Errors that no view answers: problem documents under /v1/, Django's own pages elsewhere."""
+"""Errors that no view answers: problem documents under /v1/, the console's pages under
+/console/, Django's own elsewhere."""
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
 from django.views import defaults
 
 from agents.api import problems
@@ -9,7 +11,11 @@ from agents.api.problems import ProblemError, ProblemType
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    return _problem(problems.NOT_FOUND, request) or defaults.page_not_found(request, exception)
+    return (
+        _problem(problems.NOT_FOUND, request)
+        or _console_page(request, "not_there", 404)
+        or defaults.page_not_found(request, exception)
+    )
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -21,7 +27,19 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    return _problem(problems.INTERNAL, request) or defaults.server_error(request)
+    return (
+        _problem(problems.INTERNAL, request)
+        or _console_page(request, "trouble", 500)
+        or defaults.server_error(request)
+    )
+
+
+def _console_page(request: HttpRequest, name: str, status: int) -> HttpResponse | None:
+    """A page in the console's own dress. It asks nothing of the session or the database."""
+    if not request.path.startswith("/console/"):
+        return None
+    told = {"request_id": getattr(request, "request_id", "")}
+    return HttpResponse(render_to_string(f"console/{name}.html", told), status=status)
 
 
 def _problem(kind: ProblemType, request: HttpRequest) -> HttpResponse | None:

@@ -14,7 +14,7 @@ from tools.clients.errors import (
     UnauthorizedError,
 )
 from tools.clients.shapes import Order
-from tools.seal import facts_of
+from tools.seal import describe, facts_of
 from tools.text import clean
 
 REVOKED = "The shop no longer lets us act for this customer."
@@ -64,6 +64,25 @@ def look_up(customer: Customer, content: dict[str, Any]) -> FactsNow:
     now = facts_of(order)
     titles = {line.id: line.title for line in order.lines}
     return FactsNow(_beside(sealed, now, titles), order=order, has_changed=now != sealed)
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Fact]:
+    """What differs between two sealed contents about one order: of its facts, and of what is done."""
+    told = _beside(before["facts"], after["facts"], {})
+    earlier, later = _asked(before), _asked(after)
+    told += [Fact(name, earlier[name], later[name], earlier[name] != later[name]) for name in later]
+    return [fact for fact in told if fact.differs]
+
+
+def _asked(content: dict[str, Any]) -> dict[str, str]:
+    """What a sealed content asks for, in words."""
+    card = describe(content)
+    return {
+        "Amount": card.amount or "none",
+        "Items": ", ".join(card.lines) or "none",
+        "New address": ", ".join(card.after) or "none",
+        "Reason": card.reason or "none",
+    }
 
 
 def _in_words(facts: dict[str, Any]) -> list[Fact]:

@@ -370,6 +370,29 @@ def test_a_yes_to_an_order_that_has_changed_sends_nothing_and_shows_the_new_fact
     assert pretend_shop.calls(idempotency_key=operation.idempotency_key) == []
 
 
+def test_what_was_proposed_instead_is_shown_with_what_differs(
+    buyer, shop_row, sign_in, pretend_shop
+):
+    order_id = buyer.order(40_000)
+    first = make_question(shop_row, customer=buyer.row, order=look(buyer, order_id))
+    client = sign_in(make_person(shop_row, username="dana", is_approver=True))
+    assert "Proposed instead" not in text_of(client.get(page_of(first)))
+    pretend_shop.refund_by_hand(order_id, 500)
+    decide(client, first, "approve")
+    assert "Proposed instead" not in text_of(client.get(page_of(first)))
+
+    make_question(shop_row, customer=buyer.row, order=look(buyer, order_id))
+
+    page = text_of(client.get(page_of(first)))
+    assert "Proposed instead" in page
+    for name, before, after in (
+        ("Refunded so far", "$0.00 USD", "$5.00 USD"),
+        ("Amount", "$400.00", "$395.00"),
+    ):
+        row = f'<th scope="row">{name}</th><td>{before}</td><td>{after}</td>'
+        assert row in page
+
+
 def test_hostile_text_is_shown_as_text_with_its_hidden_characters_visible(
     buyer, shop_row, sign_in, pretend_shop
 ):
