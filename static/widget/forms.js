@@ -62,7 +62,7 @@ export class Forms {
 
   close() {
     if (!this.isOpen) return;
-    const hadFocus = this.root.contains(document.activeElement);
+    const hadFocus = this.root.contains(document.activeElement) || Boolean(this.sent && this.sent.hadFocus);
     this.root.hidden = true;
     this.chosen = "";
     this.sent = null;
@@ -116,7 +116,8 @@ export class Forms {
   field(field) {
     const id = `field-${field.name.replace(".", "-")}`;
     const hint = field.hint ? el("p", { class: "small", id: `${id}-hint`, text: t(field.hint) }) : null;
-    const shared = { id, name: field.name, required: field.isNeeded, "aria-describedby": field.hint ? `${id}-hint` : null };
+    const shared = { id, name: field.name, required: field.isNeeded,
+      "aria-describedby": field.hint ? `${id}-hint` : null, data: { hint: field.hint ? `${id}-hint` : "" } };
     const control = field.options
       ? el("select", shared, el("option", { value: "", text: t("pleaseChoose") }),
           ...field.options.map((value) => el("option", { value, text: t(`reason_${value}`) })))
@@ -138,7 +139,9 @@ export class Forms {
       return;
     }
     // The same form again is the same request, so trying again is harmless.
+    const hadFocus = form.contains(document.activeElement); // a button that is switched off loses it
     this.sent = this.onSubmit({ id: this.sent && this.sent.id, tool: this.chosen, arguments: filled(form) });
+    this.sent.hadFocus = hadFocus;
     this.busy(this.sent.isSent);
     if (!this.sent.isSent) this.complain(t("reconnecting"));
   }
@@ -181,7 +184,7 @@ export class Forms {
     const control = field.querySelector("input, select");
     const fault = field.querySelector(".fault");
     control.setAttribute("aria-invalid", "true");
-    control.setAttribute("aria-errormessage", fault.id);
+    control.setAttribute("aria-describedby", [fault.id, control.dataset.hint].filter(Boolean).join(" "));
     fault.textContent = text;
     fault.hidden = false;
     return true;
@@ -191,7 +194,8 @@ export class Forms {
     const field = control.closest(".field");
     if (!field) return;
     control.removeAttribute("aria-invalid");
-    control.removeAttribute("aria-errormessage");
+    if (control.dataset.hint) control.setAttribute("aria-describedby", control.dataset.hint);
+    else control.removeAttribute("aria-describedby");
     field.querySelector(".fault").hidden = true;
   }
 }

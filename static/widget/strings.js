@@ -74,7 +74,7 @@ const en = {
   addressLine2: "Apartment, floor",
   addressPostalCode: "Postal code",
   addressCity: "City",
-  addressRegion: "State or region",
+  addressRegion: "State",
   addressCountry: "Country",
   addressCountryHint: "Two letters, like US or DE.",
 
@@ -205,7 +205,7 @@ const de = {
   orderNumber: "Bestellnummer",
   orderNumberHint: "Leer lassen, um alle Ihre Bestellungen zu sehen.",
   amountHint: "Leer lassen für alles, was noch erstattet werden kann.",
-  optional: "freiwillig",
+  optional: "optional",
   pleaseChoose: "Bitte wählen",
   fieldNeeded: "Bitte ausfüllen.",
   fieldWrong: "Bitte noch einmal ansehen.",
@@ -222,7 +222,7 @@ const de = {
   addressLine2: "Wohnung, Stockwerk",
   addressPostalCode: "Postleitzahl",
   addressCity: "Ort",
-  addressRegion: "Bundesland oder Region",
+  addressRegion: "Region",
   addressCountry: "Land",
   addressCountryHint: "Zwei Buchstaben, wie US oder DE.",
 
