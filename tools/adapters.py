@@ -10,6 +10,7 @@ answers of any kind, a refusal too, show that the way works. Nothing here decide
 what is unknown stays so until somebody is let through to look.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F, QuerySet
 
 from accounts import services as accounts
@@ -44,6 +45,8 @@ LONGEST_PAUSE = {
     AdapterState.REFUSED: timedelta(minutes=5),
 }
 CLIENT_REFUSED = "client_refused"
+
+logger = logging.getLogger(__name__)
 
 
 class RestingError(UnavailableError):
@@ -107,9 +110,21 @@ def is_failure(kind: UnavailableKind | UnknownKind, status: int | None) -> bool:
     return kind in {"connect", "timeout", "reset", "unreadable"}
 
 
+@contextmanager
+def _on_the_side(shop: Shop) -> Iterator[None]:
+    """What a call showed of the way is worth less than what it brought: it is not lost for that."""
+    try:
+        yield
+    except DatabaseError:
+        logger.warning("what a call showed of the way to shop %s was not kept", shop.slug)
+
+
 def note_failure(shop: Shop, reason: str) -> None:
-    """A call failed; with enough of them in a row nobody calls that shop any more."""
-    with transaction.atomic(durable=True):
+    """A call failed; with enough of them in a row nobody calls that shop any more.
+
+    Raises nothing when the database is away: then it is not counted.
+    """
+    with _on_the_side(shop), transaction.atomic(durable=True):
         adapter = _locked(shop)
         now = database_now()
         if adapter.state != AdapterState.WORKING:
@@ -177,7 +192,9 @@ def _try_client(shop: Shop, adapter: Adapter) -> None:
 
 
 def _note_answer(shop: Shop, leave: _Leave) -> None:
-    if leave.state != AdapterState.WORKING or leave.failures:
+    if leave.state == AdapterState.WORKING and not leave.failures:
+        return
+    with _on_the_side(shop):
         _open(shop, unless=AdapterState.REFUSED)
 
 

@@ -50,21 +50,20 @@ def is_looking_first() -> LookFirst | None:
 
     Never inside a transaction.
     """
-    remembered, running = _remembered(), read_identity()
-    if running is not None and remembered is None:
-        _remember(running)
-    elif running is not None and remembered is not None and not _is_same(remembered, running):
-        return _begin_for(running)
-    return LookFirst.objects.filter(is_on=True).first()
+    now = _look()
+    if now.running is not None and now.remembered is None:
+        _remember(now.running)
+    elif now.running is not None and now.running != now.remembered:
+        return _begin_for(now.running)
+    return LookFirst.objects.get(pk=now.period) if now.period is not None else None
 
 
 def still_holds(period: LookFirst | None) -> bool:
     """Is all of this still so, in the transaction that is about to commit a send?"""
-    remembered, running = _remembered(), read_identity()
-    if running is not None and remembered is not None and not _is_same(remembered, running):
+    now = _look()
+    if now.running is not None and now.remembered not in {now.running, None}:
         return False
-    now_on = LookFirst.objects.filter(is_on=True).values_list("pk", flat=True).first()
-    return now_on == (period.pk if period is not None else None)
+    return now.period == (period.pk if period is not None else None)
 
 
 def watch() -> None:
@@ -134,12 +133,32 @@ class _Readable:
         return cls.found
 
 
-def _remembered() -> History | None:
-    return History.objects.first()
+@dataclass(frozen=True)
+class _Now:
+    """What our row remembers, what the database says, and the time that is on."""
+
+    remembered: Identity | None
+    running: Identity | None
+    period: int | None
 
 
-def _is_same(remembered: History, running: Identity) -> bool:
-    return (remembered.system, remembered.timeline) == (running.system, running.timeline)
+# In one question, since every send asks it twice.
+_LOOK = """
+    SELECT h.system, h.timeline, l.id, running.* FROM (SELECT 1) AS always
+    LEFT JOIN tools_history h ON h.is_only LEFT JOIN tools_lookfirst l ON l.is_on
+"""
+
+
+def _look() -> _Now:
+    running = f"({IDENTITY})" if _Readable.is_known() else "(SELECT NULL, NULL)"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_LOOK} CROSS JOIN {running} AS running")
+        kept_system, kept_timeline, period, system, timeline = cursor.fetchone()
+    return _Now(
+        remembered=None if kept_system is None else Identity(kept_system, kept_timeline),
+        running=None if system is None else Identity(system, timeline),
+        period=period,
+    )
 
 
 def _remember(running: Identity) -> None:
@@ -157,7 +176,7 @@ def _begin_for(running: Identity) -> LookFirst | None:
     """Begin because of what the database says. Of many who notice at once, one does."""
     with transaction.atomic(durable=True):
         remembered = _lock()
-        if remembered is None or _is_same(remembered, running):
+        if remembered is None or Identity(remembered.system, remembered.timeline) == running:
             return LookFirst.objects.filter(is_on=True).first()
         reason = (
             f"timeline {remembered.timeline} became {running.timeline}"

@@ -5,7 +5,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from accounts.keys import encrypt
 from accounts.models import Customer, Delegation, Shop
@@ -363,3 +363,18 @@ def test_only_shops_that_are_not_called_are_listed(buyer, other_buyer):
     (stopped,) = adapters.list_stopped()
     assert (stopped.shop_id, stopped.state, stopped.reason) == (buyer.row.shop_id, "away", "error")
     assert not adapters.list_stopped(shop_id=other_buyer.row.shop_id).exists()
+
+
+def test_an_answer_is_not_lost_because_the_way_cannot_be_noted(buyer, monkeypatch):
+    order_id = buyer.order(4000)
+    fail(buyer, order_id, 1)
+    buyer.shop.clear_faults()
+
+    def away(*_):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(adapters, "_locked", away)
+
+    assert look(buyer, order_id).id == order_id
+    adapters.note_failure(buyer.row.shop, "timeout")
+    assert Adapter.objects.get().failures == 1
