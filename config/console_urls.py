@@ -8,7 +8,7 @@ from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
 from accounts.console import Right, may_unredact
-from accounts.views import people, security, shop_secrets, shop_settings, sign_in
+from accounts.views import people, security, sensitive, shop_secrets, shop_settings, sign_in
 from agents.console import canned_views as canned
 from agents.console import customers, dashboard, desk, habits, tasks, tickets
 from agents.console.conversation import conversation_of
@@ -17,6 +17,7 @@ from approvals import inbox_views as inbox
 from approvals import views as approvals
 from audit import export_views as exports
 from audit import views as audit
+from config import looks
 from config.guards import action, page
 from tools import views as switches
 from tools.switches import states_of
@@ -86,6 +87,20 @@ urlpatterns = [
     action("attention/save/", attention.save, needs=Right.TEXTS, name="save-attention"),
     page("keys/", habits.keys, needs=Right.READ, name="keys"),
     action("keys/switch/", habits.switch_keys, needs=Right.READ, name="switch-keys"),
+    action(
+        "tickets/<bigint:ticket_id>/reason/",
+        looks.explain,
+        needs=Right.READ,
+        name="explain",
+        is_reason=True,
+    ),
+    action(
+        "customers/<bigint:customer_id>/reason/",
+        looks.explain,
+        needs=Right.KEEP,
+        name="explain-customer",
+        is_reason=True,
+    ),
     page("tasks/<bigint:task_id>/", tasks.task, needs=Right.READ, name="task"),
     page("tasks/<bigint:task_id>/log.json", tasks.log, needs=Right.READ, name="task-log"),
     page("tasks/<bigint:task_id>/steps/<bigint:n>/", tasks.step, needs=Right.READ, name="step"),
@@ -181,6 +196,18 @@ urlpatterns = [
         needs=Right.CONFIGURE,
         name="change-turn-down",
         switches_of=states_of,
+    ),
+    page(
+        "settings/<bigint:shop_id>/sensitive/",
+        sensitive.overview,
+        needs=Right.CONFIGURE,
+        name="sensitive",
+    ),
+    action(
+        "settings/<bigint:shop_id>/sensitive/mark/",
+        sensitive.mark,
+        needs=Right.CONFIGURE,
+        name="customer-mark",
     ),
     page(
         "settings/<bigint:shop_id>/secrets/",

@@ -20,6 +20,7 @@ from accounts import second_factor
 from accounts.console import Right, has_right
 from accounts.live import wants_fragment
 from accounts.models import User
+from config.looks import look_into
 
 View = Callable[..., HttpResponseBase]
 
@@ -28,16 +29,24 @@ NEED_FACTOR = frozenset({Right.DECIDE, Right.CONFIGURE})
 
 
 def page(route: str, view: View, *, needs: Right, name: str, **given: object) -> URLPattern:
-    """A page that is read, and that changes nothing. `given` goes to the view as it is."""
+    """A page that is read, and that changes nothing. `given` goes to the view as it is.
+
+    When its address leads to a customer's case, that it was opened is on the trail (config.looks).
+    """
     return path(route, require_safe(_guarded(view, needs)), given, name=name)
 
 
-def action(route: str, view: View, *, needs: Right, name: str, **given: object) -> URLPattern:
-    """Something that is done: by POST alone, with a CSRF token."""
-    return path(route, require_POST(_guarded(view, needs)), given, name=name)
+def action(
+    route: str, view: View, *, needs: Right, name: str, is_reason: bool = False, **given: object
+) -> URLPattern:
+    """Something that is done: by POST alone, with a CSRF token.
+
+    `is_reason`: it is what opens a case that asks for a reason, and so is open itself.
+    """
+    return path(route, require_POST(_guarded(view, needs, is_reason=is_reason)), given, name=name)
 
 
-def _guarded(view: View, needs: Right) -> View:
+def _guarded(view: View, needs: Right, *, is_reason: bool = False) -> View:
     """Let in whoever holds the right now; times on the page are in the zone of their shop."""
 
     @wraps(view)
@@ -50,6 +59,9 @@ def _guarded(view: View, needs: Right) -> View:
                 return render(request, "console/forbidden.html", status=403)
             if needs in NEED_FACTOR and second_factor.is_missing(user):
                 return _needs_factor(request)
+            asked = None if is_reason else look_into(request, user, given)
+            if asked is not None:
+                return asked
             try:
                 return view(request, **given)
             except Http404:

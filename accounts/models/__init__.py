@@ -5,6 +5,7 @@ from accounts.models.customers import Customer, CustomerStatus, Delegation
 from accounts.models.factors import RecoveryCode, SecondFactor
 from accounts.models.keeping import ERASED, ErasedTicket, Erasure, ErasureCause, Hold
 from accounts.models.keys import KeyAlgorithm, SigningKey, WebhookSecret, WidgetKey
+from accounts.models.looks import Look
 from accounts.models.notices import Endpoint, Notice
 from accounts.models.people import CONSOLE_ROLES, ConsoleUserManager, Role, User
 from accounts.models.shops import Shop, default_countries, validate_time_zone
@@ -23,6 +24,7 @@ __all__ = [
     "ErasureCause",
     "Hold",
     "KeyAlgorithm",
+    "Look",
     "Notice",
     "RecoveryCode",
     "Role",

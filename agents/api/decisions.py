@@ -34,7 +34,7 @@ class TaskDecisionView(ApiView):
 
     def post(self, request: Request, task_id: int, step: int) -> HttpResponse:
         values = check(self.shape(data=read_object(self.http))).validated_data
-        task = access.get_task(self.principal, task_id)
+        task = access.get_task(self.principal, task_id, is_read=False)
         approval = _question(task, step, self.principal)
         is_yes = values["decision"] in YES
         if self.principal.role == Role.STAFF and not is_yes and not values["reason"]:

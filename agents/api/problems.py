@@ -44,6 +44,9 @@ DELEGATION_REVOKED = ProblemType("delegation-revoked", 403, "The shop does not l
 CODE_NEEDED = ProblemType(
     "code-needed", 403, "A yes about money needs a fresh code of your authenticator app."
 )
+REASON_NEEDED = ProblemType(
+    "reason-needed", 403, "This case is sensitive: say in the console why you open it."
+)
 NOT_FOUND = ProblemType("not-found", 404, "There is nothing here.")
 METHOD_NOT_ALLOWED = ProblemType("method-not-allowed", 405, "This cannot be done here.")
 TOO_SLOW = ProblemType("request-too-slow", 408, "The request did not arrive in time.")

@@ -61,6 +61,7 @@ DECIDE = (
     problems.DECIDED_OTHERWISE,
     problems.EXPIRED,
     problems.CODE_NEEDED,
+    problems.REASON_NEEDED,
     problems.TOO_FAST,
 )
 

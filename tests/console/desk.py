@@ -4,14 +4,17 @@ import html
 import re
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import looks
 from accounts.models import Customer, Role, Shop, User
 from agents.models import Step, Task
 from approvals.models import Approval
+from audit.models import Event
 from tests.factories import (
     make_approval,
     make_caller,
@@ -95,6 +98,11 @@ def decide(client: Client, approval: Approval, decision: str, **fields: Any) -> 
     )
     assert isinstance(answer, HttpResponse)
     return answer
+
+
+def changes() -> QuerySet[Event]:
+    """What is on the trail besides that somebody looked at a case."""
+    return Event.objects.exclude(action=looks.OPENED)
 
 
 def poll_of(page: str, element: str) -> str:

@@ -88,6 +88,10 @@ ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
     "shop-change": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
     "change-confirm": ("POST", (SIGN_IN, NO, NO, NO, NO, NO)),  # the password is missing
     "change-turn-down": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
+    "explain": ("POST", (SIGN_IN, 422, 422, 422, 422, NOT_THERE)),
+    "explain-customer": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
+    "sensitive": ("GET", (SIGN_IN, NO, NO, NO, OK, NO)),
+    "customer-mark": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
     "shop-secrets": ("GET", (SIGN_IN, NO, NO, NO, OK, NO)),
     "secret-add": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
     "secret-retire": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),

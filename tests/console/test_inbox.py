@@ -11,7 +11,15 @@ from approvals import handling
 from approvals.models import Approval, Handling, Watch
 from audit.models import Event
 from tests.audit.facts import tamper
-from tests.console.desk import make_person, make_question, operation_of, page_of, poll_of, text_of
+from tests.console.desk import (
+    changes,
+    make_person,
+    make_question,
+    operation_of,
+    page_of,
+    poll_of,
+    text_of,
+)
 from tests.factories import (
     make_approved_operation,
     make_customer,
@@ -258,13 +266,13 @@ def test_a_question_is_given_to_a_colleague_who_may_answer_it_only(shop, approve
 
     assert handle(client, approval, "assign", to=str(erin.pk)).status_code == 302
     assert 'mark-who">erin' in text_of(client.get(INBOX))
-    events = Event.objects.count()
+    events = changes().count()
 
     others = (make_person(shop, "sam"), make_person(make_shop(), "stranger", is_approver=True))
     for other in (*(str(person.pk) for person in others), "999999999"):
         assert handle(client, approval, "assign", to=other).status_code == 409
     assert Handling.objects.get().assigned_to == erin
-    assert Event.objects.count() == events
+    assert changes().count() == events
 
     handle(client, approval, "assign", to="")
     assert Handling.objects.get().assigned_to is None
@@ -273,14 +281,14 @@ def test_a_question_is_given_to_a_colleague_who_may_answer_it_only(shop, approve
 def test_an_answered_question_is_neither_assigned_nor_put_off(shop, approver, sign_in):
     approval = make_question(shop)
     say_no(approval.operation, approver)
-    events = Event.objects.count()
+    events = changes().count()
 
     for what in ("assign", "snooze", "wake"):
         answer = handle(sign_in(approver), approval, what, to=str(approver.pk))
         assert answer.status_code == 409
         assert "It is answered already." in text_of(answer)
     assert not Handling.objects.exists()
-    assert Event.objects.count() == events
+    assert changes().count() == events
 
 
 def test_several_are_rejected_and_each_that_could_not_be_says_why(shop, approver, sign_in):
@@ -331,18 +339,18 @@ def test_several_are_assigned_and_put_off(shop, approver, sign_in):
 @pytest.mark.parametrize("what", ["approve", "", "yes"])
 def test_there_is_no_yes_for_several(shop, approver, sign_in, what):
     approvals = [make_question(shop) for _ in range(2)]
-    events = Event.objects.count()
+    events = changes().count()
 
     answer = several(sign_in(approver), what, *approvals)
 
     assert answer.status_code == 422
     assert {operation_of(approval).state for approval in approvals} == {"awaiting_approval"}
-    assert Event.objects.count() == events
+    assert changes().count() == events
 
 
 def test_choosing_nothing_or_nonsense_changes_nothing(shop, approver, sign_in):
     make_question(shop)
-    events = Event.objects.count()
+    events = changes().count()
     client = sign_in(approver)
 
     answer = post(
@@ -350,7 +358,7 @@ def test_choosing_nothing_or_nonsense_changes_nothing(shop, approver, sign_in):
     )
 
     assert answer.status_code == 422
-    assert Event.objects.count() == events
+    assert changes().count() == events
 
 
 def test_a_person_without_the_right_is_offered_no_way_to_change_anything(shop, auditor, sign_in):

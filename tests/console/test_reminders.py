@@ -15,7 +15,7 @@ from approvals import handling, reminding
 from approvals.attention import Hours
 from approvals.models import Approval, Attention, Reminder
 from audit.models import Event
-from tests.console.desk import make_person, make_question, operation_of, page_of, text_of
+from tests.console.desk import changes, make_person, make_question, operation_of, page_of, text_of
 from tests.console.test_casework import send
 from tests.console.test_inbox import INBOX, move
 from tests.factories import make_customer, make_shop, say_no
@@ -263,7 +263,7 @@ def test_whoever_opens_every_link_of_a_mail_decides_nothing(shop, approver, box,
     ((_, _, text),) = mails(box)
     links = re.findall(r"https://desk\.example(\S+)", text)
     assert links == [page_of(approval)]
-    events = Event.objects.count()
+    events = changes().count()
 
     for visitor, status in ((client, 302), (sign_in(approver), 200)):
         for link in links:
@@ -272,7 +272,7 @@ def test_whoever_opens_every_link_of_a_mail_decides_nothing(shop, approver, box,
 
     assert operation_of(approval).state == "awaiting_approval"
     assert Approval.objects.get(pk=approval.pk).status == "open"
-    assert Event.objects.count() == events
+    assert changes().count() == events
 
 
 # --- Setting it ---------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_an_admin_sets_hours_and_addresses(shop, sign_in):
     assert (row.opens_at, row.closes_at, row.weekdays) == (time(8, 30), time(18), [1, 6])
     assert (row.warn_minutes, row.late_minutes, row.sends_mail) == (30, 90, False)
     assert row.escalate_to == ["boss@shop.example", "night@shop.example"]
-    event = Event.objects.get()
+    event = changes().get()
     assert (event.action, event.actor) == ("attention.changed", "admin:ann")
     assert "boss" not in str(event.data)
     assert 'value="08:30"' in text_of(client.get(reverse("console:attention")))
@@ -323,7 +323,7 @@ def test_hours_that_make_no_sense_change_nothing(shop, sign_in, change):
     assert answer.status_code == 422
     assert "Nothing was changed." in text_of(answer)
     assert Attention.objects.get(shop=shop).warn_minutes == 60
-    assert not Event.objects.exists()
+    assert not changes().exists()
 
 
 def test_an_admin_sets_nothing_for_another_shop(shop, sign_in):

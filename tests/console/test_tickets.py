@@ -5,8 +5,7 @@ from django.utils import timezone
 
 from agents import store
 from agents.models import Author, Message, Step, Ticket
-from audit.models import Event
-from tests.console.desk import make_person, make_question, poll_of, text_of
+from tests.console.desk import changes, make_person, make_question, poll_of, text_of
 from tests.factories import make_customer, make_task, make_ticket
 
 HX = {"HX-Request": "true"}
@@ -143,7 +142,7 @@ def test_taking_over_answering_and_giving_back(shop, approver, sign_in):
     assert post(client, "give-back", ticket).status_code == 302
     ticket.refresh_from_db()
     assert (ticket.speaker, ticket.assigned_to) == ("agent", None)
-    actions = list(Event.objects.filter(ticket_id=ticket.pk).values_list("action", flat=True))
+    actions = list(changes().filter(ticket_id=ticket.pk).values_list("action", flat=True))
     assert actions == ["ticket.taken_over", "message.sent", "ticket.given_back"]
 
 
@@ -173,7 +172,7 @@ def test_nothing_is_done_in_a_closed_ticket(shop, approver, sign_in):
     for name in ("take-over", "give-back", "reply"):
         assert post(client, name, ticket, text="Hello").status_code == 409
     assert not Message.objects.exists()
-    assert not Event.objects.exists()
+    assert not changes().exists()
 
 
 def test_an_open_case_learns_of_words_and_of_who_speaks(shop, approver, sign_in):
