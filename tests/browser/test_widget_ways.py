@@ -20,6 +20,14 @@ for n in range(12):
 """
 
 
+DRAFT = """
+from agents import events
+from agents.models import Task
+task = Task.objects.filter(customer__external_id="dmitri").latest("pk")
+assert events.tell_draft(task, 9, "I have looked at it. Nothing is done yet.")
+"""
+
+
 def _press_until(visitor: Visitor, key: str, selector: str) -> None:
     """Press a key until the focus is there, as somebody does who sees it."""
     for _ in range(20):
@@ -108,3 +116,26 @@ def test_arabic_and_hebrew_read_from_the_right_among_the_rest(visit):
     directions = "all => all.map(one => getComputedStyle(one).direction)"
     said = chat.locator(".said[data-author=customer] .bubble").evaluate_all(directions)
     assert said == ["rtl", "rtl", "ltr"]
+
+
+def test_a_reply_is_seen_while_it_is_written_and_said_once(visit, product: Product, tmp_path):
+    """Seen only: a reader of the screen hears it when it is said."""
+    visitor = visit(viewport={"width": 390, "height": 844})
+    chat = visitor.open_as("dmitri")
+    visitor.begin_anew()
+    visitor.say("Please cancel order 1058, I no longer need it")
+    expect(chat.get_by_role("button", name="No: Cancel order 1058")).to_be_visible()
+    draft = chat.locator(".said.is-draft")
+    expect(draft).to_have_count(0)
+
+    done = product.manage("shell", "-c", DRAFT)
+    assert done.returncode == 0, done.stderr
+    expect(draft.locator(".bubble")).to_have_text("I have looked at it. Nothing is done yet.")
+    expect(draft).to_have_attribute("aria-hidden", "true")
+    visitor.screenshot(tmp_path, "draft")
+    assert violations(visitor) == []
+
+    chat.get_by_role("button", name="No: Cancel order 1058").click()
+    expect(chat.locator(".said[data-author=agent]:not(.is-draft)")).to_have_count(1)
+    expect(draft).to_have_count(0)
+    assert visitor.errors == []
