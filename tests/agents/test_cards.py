@@ -8,6 +8,7 @@ from django.utils import timezone
 from agents import services
 from agents.cards import Taken, hide_cards, is_card
 from agents.models import Message, Step, Task, Ticket
+from agents.moves import CallTool
 from agents.wording import CARD_HIDDEN
 from audit.models import Event
 from tests.agents.desk import Desk, reply
@@ -182,6 +183,22 @@ def test_the_same_message_sent_again_is_the_same_message(db):
     assert (
         Message.objects.filter(ticket=first.ticket).count() == 2
     )  # theirs, and what they are told
+
+
+def test_it_is_hidden_in_what_a_form_asks_for(db):
+    customer = make_customer(make_shop())
+    form = CallTool("find_orders", f'{{"order_id": "{CARD}"}}', "form_1")
+
+    made = services.submit(
+        customer_id=customer.pk,
+        text=f"Find order {CARD}",
+        client_message_id="one",
+        now=timezone.now(),
+        form=form,
+    )
+
+    assert made.message.text == "Find order •••• 1111"
+    assert Step.objects.get(task=made.task).arguments == '{"order_id": "•••• 1111"}'
 
 
 def test_it_is_told_in_the_customer_s_language(db):

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from agents import services
 from agents.models import Message, Task, Ticket
+from agents.wording import CARD_HIDDEN
 from approvals.models import Approval
 from audit.models import Event
 from tests.accounts.factories import make_user
@@ -44,6 +45,20 @@ def test_a_message_joins_the_task_under_way(ada: Api):
         (None, "Please refund order 1042"),
         (first["id"], "It arrived broken"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [("/v1/tasks", "message"), ("/v1/runs", "goal"), ("/v1/tasks/{id}/messages", "message")],
+)
+def test_a_card_number_is_hidden_at_every_door(ada: Api, path: str, field: str):
+    first = ada.post("/v1/tasks", {"message": "Refund order 1042"}).json()
+
+    answer = ada.post(path.format(id=first["id"]), {field: "My card is 4111-1111-1111-1111"})
+
+    assert answer.status_code in {200, 201}, answer.content
+    texts = list(Message.objects.order_by("seq").values_list("text", flat=True))
+    assert texts == ["Refund order 1042", "My card is •••• 1111", CARD_HIDDEN[0]]
 
 
 def test_a_message_can_open_a_conversation_of_its_own(ada: Api):

@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.models import User
 from agents import services
 from agents.models import Message, Task, Ticket, TicketStatus
+from agents.wording import CARD_HIDDEN
 from tests.agents.desk import Desk
 from tests.chat.client import Chat, View, in_thread
 from tools.models import Operation
@@ -225,6 +226,20 @@ async def test_a_closed_conversation_is_gone_on_with_in_another(desk: Desk, ada:
     assert (refused["type"], refused["code"]) == ("error", "ticket-closed")
     assert again["type"] == person["type"] == "done"
     assert again["ticket"] == person["ticket"] != task.ticket_id
+
+
+async def test_a_card_number_comes_back_hidden_and_the_customer_is_told(desk: Desk, ada: str):
+    chat = Chat()
+    await chat.hello(ada)
+
+    task = await _asked(chat, "Refund order 1042, card 4111 1111 1111 1111")
+    while len(chat.view.texts()) < 2:
+        await chat.take()
+    await chat.leave()
+
+    assert chat.view.texts() == ["Refund order 1042, card •••• 1111", CARD_HIDDEN[0]]
+    ticket = await in_thread(Ticket.objects.get)(pk=task.ticket_id)
+    assert "4111" not in ticket.subject
 
 
 async def test_a_task_can_be_stopped(desk: Desk, ada: str):
