@@ -14,6 +14,7 @@ from agents.chat import picture
 from agents.chat.frames import After
 from agents.models import Author, Message, Ticket
 from agents.services import canned, erasure, notes, speaking
+from agents.subject_copy import make_copy
 from approvals.models import Approval
 from audit.models import Event, PersonalText
 from tests.console.desk import changes, make_person, make_question, text_of
@@ -173,6 +174,9 @@ def test_a_note_reaches_neither_the_model_nor_the_customer_nor_the_trail(shop, e
     assert "Hello?" in str(told)
     assert SECRET not in str(told)
     assert SECRET not in str(list(Event.objects.values()))
+    copied = make_copy(customer_id=customer.pk, by="admin:ann", now=timezone.now())
+    assert "Hello?" in str(copied)
+    assert SECRET not in str(copied)
     assert not PersonalText.objects.exists()
     assert not Message.objects.filter(text__contains=SECRET).exists()
 
