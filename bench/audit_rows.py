@@ -1,13 +1,30 @@
-"""Events by the million, as true as recorded ones: their digests hold, and they wait for their seal."""
+"""Events by the million, as true as recorded ones: their digests hold, and they wait for their seal.
 
+As a program (`python -m bench.audit_rows --rows N --key FILE`): fills the trail to so many sealed events,
+and writes the public key that checks them.
+"""
+
+import argparse
+import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import django
 from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+
+
+from audit import sealer
+from audit.bundle import public_pem
 from audit.canonical import content_digest, event_digest, rfc3339
-from audit.models import CustomerKey
+from audit.keys import get_signer
+from audit.models import CustomerKey, Event, Unsealed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = (
@@ -92,3 +109,22 @@ def _content(number: int, shop_id: int) -> dict[str, object]:
         },
         "personal_digest": "cd" * 32 if number % 5 == 1 else None,
     }
+
+
+def fill(rows: int) -> None:
+    """Add events until the trail has so many, and wait until all are sealed, by us or by a sealer."""
+    missing = rows - Event.objects.count()
+    if missing > 0:
+        add_events(missing, shop_id=1)
+    while Unsealed.objects.exists():
+        if sealer.seal_once() is None:
+            time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--key", type=Path, required=True)
+    options = parser.parse_args()
+    fill(options.rows)
+    options.key.write_bytes(public_pem(get_signer()))

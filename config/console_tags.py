@@ -108,6 +108,12 @@ def milliseconds(value: int) -> str:
 
 
 @register.filter
+def grouped(value: int) -> str:
+    """A count with its thousands apart: 1,000,000."""
+    return f"{value:,}"
+
+
+@register.filter
 def plain_number(value: float) -> str:
     """A number as SVG reads it, whatever the locale."""
     return f"{value:g}"

@@ -101,6 +101,7 @@ def test_a_filter_that_cannot_be_read_shows_nothing(shop, auditor, sign_in, quer
 
     assert answer.status_code == 400
     assert "That filter cannot be read" in text_of(answer)
+    assert "Take it away" not in text_of(answer)  # it would take everything
     assert answer.context["page"].events == []
 
 

@@ -102,7 +102,7 @@ def test_an_open_page_follows_the_export_and_a_reload_shows_the_same(shop, audit
     )
     for headers in ({}, {"HX-Request": "true"}):
         page = state(client, export, **headers)
-        assert "430 of 1000 events, 34 %" in page
+        assert "430 of 1,000 events, 34 %" in page
         assert 'hx-trigger="every 2s"' in page
         assert ("<html" in page) is not bool(headers)
     Export.objects.filter(pk=export.pk).update(state="queued", epoch=0)
