@@ -32,7 +32,7 @@ class Customer(models.Model):
     # Identity tokens issued before this moment no longer count: signed out, blocked, revoked.
     tokens_valid_after = models.DateTimeField(null=True, blank=True)
     # Whoever opens their cases without holding them says why first (accounts.looks).
-    is_sensitive = models.BooleanField(default=False)
+    is_sensitive = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

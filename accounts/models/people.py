@@ -50,7 +50,7 @@ class User(AbstractUser):
     )
 
     # Raised to end every session of this person.
-    session_epoch = models.PositiveIntegerField(default=0, editable=False)
+    session_epoch = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     objects: ClassVar[ConsoleUserManager] = ConsoleUserManager()
 
