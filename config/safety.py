@@ -195,6 +195,16 @@ def model(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def approvers(settings: Settings) -> Iterator[Finding]:
+    if not settings.APPROVERS_NEED_CODE:
+        yield Finding(
+            id="W005",
+            setting="COUNTERSIGN_APPROVERS_NEED_CODE",
+            text="is off: whoever learns an approver's password can countersign as them",
+            is_refused=False,
+        )
+
+
 def redis(settings: Settings) -> Iterator[Finding]:
     address = urlsplit(settings.REDIS_URL)
     is_near = address.scheme == "unix" or _is_loopback(address.hostname or "")
@@ -235,6 +245,7 @@ _RULES: list[Rule] = [
     cookies,
     serializers,
     model,
+    approvers,
     redis,
     watching,
 ]

@@ -26,6 +26,7 @@ SOUND = MADE | {
     "COUNTERSIGN_MODEL": "gpt-4.1-mini",
     "OPENAI_BASE_URL": "https://api.example.com/v1",
     "REDIS_URL": "redis://:word@redis:6379/0",
+    "COUNTERSIGN_APPROVERS_NEED_CODE": "true",
     "COUNTERSIGN_METRICS_TOKEN": secrets.token_urlsafe(24),
     "COUNTERSIGN_SEAL_HEAD_FILE": "/var/lib/countersign/head.json",
 }
@@ -52,6 +53,7 @@ def deployment(tmp_path) -> SimpleNamespace:
         MODEL=SOUND["COUNTERSIGN_MODEL"],
         MODEL_IS_STAND_IN=False,
         OPENAI_BASE_URL=SOUND["OPENAI_BASE_URL"],
+        APPROVERS_NEED_CODE=True,
         REDIS_URL=SOUND["REDIS_URL"],
         METRICS_TOKEN=SOUND["COUNTERSIGN_METRICS_TOKEN"],
     )
@@ -107,6 +109,7 @@ def test_each_unsafe_setting_is_refused_by_name(deployment, change, setting):
     [
         ({"REDIS_URL": "redis://redis.example.com:6379/0"}, "REDIS_URL"),
         ({"OPENAI_BASE_URL": "http://api.example.com/v1"}, "OPENAI_BASE_URL"),
+        ({"APPROVERS_NEED_CODE": False}, "COUNTERSIGN_APPROVERS_NEED_CODE"),
         ({"METRICS_TOKEN": ""}, "COUNTERSIGN_METRICS_TOKEN"),
         ({"SEAL_HEAD_FILE": ""}, "COUNTERSIGN_SEAL_HEAD_FILE"),
     ],
@@ -210,12 +213,12 @@ def test_the_check_of_a_sound_deployment_is_clean():
     [
         ["-c", "import config.asgi"],
         ["-m", "celery", "-A", "config", "worker", "-P", "solo"],
-        ["-m", "celery", "-A", "config", "beat"],
+        ["-m", "celery", "-A", "config", "beat", "--schedule", "{folder}/beat"],
         ["manage.py", "audit_sealer", "--once"],
     ],
     ids=["web", "worker", "beat", "sealer"],
 )
-def test_no_process_starts_with_unsafe_settings_and_all_are_named_at_once(words):
+def test_no_process_starts_with_unsafe_settings_and_all_are_named_at_once(words, tmp_path):
     wrong = {
         "COUNTERSIGN_DEBUG": "true",
         "COUNTERSIGN_DEMO": "true",
@@ -226,7 +229,7 @@ def test_no_process_starts_with_unsafe_settings_and_all_are_named_at_once(words)
         "COUNTERSIGN_MODEL_IS_STAND_IN": "true",
     }
 
-    done = run(words, **SOUND | wrong)
+    done = run([word.format(folder=tmp_path) for word in words], **SOUND | wrong)
 
     assert done.returncode != 0
     said = done.stdout + done.stderr
@@ -249,14 +252,14 @@ def test_an_https_address_makes_browsers_stay_with_https():
 def test_every_refused_setting_is_on_the_page_for_operators(deployment):
     vars(deployment).update(
         DEBUG=True, DEMO=True, SECRET_KEY="", ENCRYPTION_KEYS=[], SEAL_KEY="", PUBLIC_URL="http://a.b",
-        ALLOWED_HOSTS=["*"], MODEL_IS_STAND_IN=True, METRICS_TOKEN="", SEAL_HEAD_FILE="",
+        ALLOWED_HOSTS=["*"], MODEL_IS_STAND_IN=True, METRICS_TOKEN="", SEAL_HEAD_FILE="", APPROVERS_NEED_CODE=False,
     )  # fmt: skip
     page = (ROOT / "docs" / "deploy.md").read_text()
     part = page.split("\n## What does not start\n")[1].split("\n## ")[0]
 
     names = {finding.setting for finding in findings(deployment, deployed=True)}
 
-    assert len(names) == 10
+    assert len(names) == 11
     assert [name for name in names if f"`{name}`" not in part] == []
 
 
