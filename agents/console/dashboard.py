@@ -11,7 +11,7 @@ from agents.console.numbers import SPANS, Numbers
 
 
 def dashboard(request: HttpRequest) -> HttpResponse:
-    """The plots of a span of time (`?span=`; an odd one is the week), asked again twice a minute."""
+    """The plots of a span of time (`?span=`; an odd one is the week), asked again every minute."""
     span = SPANS.get(request.GET.get("span", ""), SPANS["week"])
     numbers = Numbers(user_of(request), span, now=timezone.now())
     told = {
