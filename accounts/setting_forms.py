@@ -113,6 +113,8 @@ SECTIONS = (
                     "Whose midnight ends a day's budget, and the times of these pages."),
             Setting("locale", "Language of amounts", Kind.TEXT, "For customers who told none: en-GB."),
             Setting("mail_from", "Sender of closing e-mails", Kind.TEXT, "Empty: none are sent."),
+            Setting("keep_texts_days", "Days that texts are kept", Kind.NUMBER,
+                    "After a ticket's last change. 0: for ever."),
             Setting("allowed_origins", "Sites that may show the chat", Kind.LIST,
                     "One a line: https://shop.example"),
         ),

@@ -13,7 +13,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from accounts.backends import DEMO_PASSWORD
-from accounts.models import SecondFactor, Shop, User
+from accounts.models import Customer, SecondFactor, Shop, User
 from tests.agents.conftest import desk, model_process
 from tests.agents.desk import Desk
 from tests.browser.test_console import ask_for_the_chair, look_at, visit
@@ -123,7 +123,11 @@ def test_every_page_of_settings_and_sign_in_is_sound_at_every_width(
     propose_change(shop, User.objects.get(username="admin2"), staff_limit=50_000)
     visitor = visit(color_scheme=scheme, reduced_motion="reduce")
     page = sign_in(visitor, "admin")
+    task = ask_for_the_chair(desk)
+    Customer.objects.filter(pk=task.customer_id).update(is_sensitive=True)
     pages = {
+        "reason": reverse("console:ticket", args=[task.ticket_id]),
+        "sensitive": reverse("console:sensitive", args=[shop.pk]),
         "settings": reverse("console:shop-settings", args=[shop.pk]),
         "secrets": reverse("console:shop-secrets", args=[shop.pk]),
         "people": reverse("console:people"),
