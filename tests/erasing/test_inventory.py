@@ -32,6 +32,7 @@ FACTS = {
     "accounts_delegation": {"revoked_reason"},
     "accounts_erasure": {"cause", "asked_by"},
     "accounts_hold": {"placed_by", "lifted_by"},
+    "accounts_look": {"subject"},
     "agents_message": {"author"},
     "agents_step": {
         "kind", "status", "tool", "verdict", "error", "prompt_version", "model", "needs",
