@@ -99,7 +99,7 @@ class Photographer:
             yes = chat.get_by_role("button", name=re.compile("^Yes"))
             expect(yes).to_be_visible()
             yes.click()
-            expect(chat.get_by_text(re.compile("colleague", re.IGNORECASE)).first).to_be_visible()
+            expect(chat.locator(".now")).to_contain_text("colleague")
             self._shoot(page, "widget-waiting")
         with self._signed_in("staff") as page:
             page.goto(f"{self._urls['web']}/console/")
@@ -124,9 +124,9 @@ class Photographer:
         with self._context(DESK) as context:
             page = context.new_page()
             page.goto(f"{self._urls['web']}/console/login/")
-            page.get_by_label("Username").fill(person)
+            page.get_by_label("Name").fill(person)
             page.get_by_label("Password").fill(PASSWORD)
-            page.get_by_role("button", name="Log in").click()
+            page.get_by_role("button", name="Sign in").click()
             page.wait_for_url("**/console/")
             yield page
 
