@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, resolve_url
 from django.urls import reverse
@@ -17,6 +17,7 @@ from accounts.models import User
 from accounts.second_factor import is_enrolled
 from agents.console import habits
 from approvals.inbox import count_waiting
+from config.lists import CarefulLists
 from tools.unresolved import count_for_people
 
 
@@ -28,6 +29,12 @@ class ConsoleSite(AdminSite):
     index_title = "Administration"
     site_url = "/console/"
     enable_nav_sidebar = False
+
+    @override
+    def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
+        found = admin_class or ModelAdmin
+        careful = type(found.__name__, (CarefulLists, found), {"__module__": found.__module__})
+        super().register(model_or_iterable, careful, **options)
 
     @override
     def has_permission(self, request: HttpRequest) -> bool:
