@@ -143,7 +143,7 @@ class _Files:
             self._csv.write(csv_head())
         if form in {ExportForm.PARQUET, ExportForm.ALL}:
             self.names.append(PARQUET)
-            # Not at the top: pyarrow costs every process that loads it 60 MB.
+            # Not at the top: pyarrow costs every process that loads it 30 MB.
             self._parquet = import_module("audit.parquet").ParquetFile(folder / PARQUET)
 
     def __enter__(self) -> "_Files":

@@ -1,4 +1,4 @@
-"""The typed form of an export. Loaded only by whoever writes one: pyarrow costs a process 60 MB."""
+"""The typed form of an export. Loaded only by whoever writes one: pyarrow costs a process 30 MB."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -171,16 +171,15 @@ def test_a_link_to_a_bundle_that_is_passed_on_gives_nothing(shop, auditor, sign_
 
 
 def test_whoever_lost_the_right_meanwhile_fetches_nothing(shop, auditor, sign_in):
-    client = sign_in(auditor)
-    export = make(client)
+    export = make(sign_in(auditor))
     auditor.role = Role.STAFF
     auditor.save(update_fields=["role"])
 
-    assert post(client, "export-download", export.pk).status_code == 403
+    assert post(sign_in(auditor), "export-download", export.pk).status_code == 403
 
     auditor.role, auditor.shop = Role.AUDITOR, make_shop()
     auditor.save(update_fields=["role", "shop"])
-    assert post(client, "export-download", export.pk).status_code == 404
+    assert post(sign_in(auditor), "export-download", export.pk).status_code == 404
     assert not Event.objects.filter(action="export.downloaded").exists()
 
 
