@@ -46,4 +46,4 @@ def test_the_api_can_be_read_in_a_browser(live_server, chromium_path: str):
 
     assert complaints == []
     paths = docs.document()["paths"].values()
-    assert described == sum(len(set(path) & {"get", "post"}) for path in paths) == 17
+    assert described == sum(len(set(path) & {"get", "post"}) for path in paths) == 18
