@@ -92,6 +92,7 @@ async def test_quiet_sockets_hold_no_connection_and_little_memory(tokens: list[s
     await gone([await come_in(tokens[0])])
     gc.collect()
     before, clients = resident(), redis_clients()
+    opened = pool().get_stats()["pool_size"]  # by other tests of this process as well
 
     chats = await all_of(tokens)
     try:
@@ -99,7 +100,7 @@ async def test_quiet_sockets_hold_no_connection_and_little_memory(tokens: list[s
 
         assert len(chats) == CUSTOMERS * EACH
         assert held() == 0
-        assert pool().get_stats()["pool_size"] <= sockets._SHORT._max_workers + 2
+        assert pool().get_stats()["pool_size"] <= max(opened, sockets._SHORT._max_workers + 2)
         # Bells of one process share a connection; others come and go.
         assert redis_clients() - clients < 40
         assert (resident() - before) / len(chats) < 400  # KB for both ends of each

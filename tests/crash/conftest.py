@@ -10,6 +10,7 @@ from tests.crash.world import World, make_world
 from tests.model_server import ModelServer
 from tests.postbox import run_postbox
 from tests.stubs import run_shop
+from tools import history
 
 __all__ = ["model_process"]
 
@@ -39,6 +40,7 @@ def shared_world(
         pytest.MonkeyPatch.context() as patch,
         make_world(shop, model_process, postbox, patch) as world,
     ):
+        history.watch()  # as beat does: the first look of all is remembered, which is a commit more
         yield world
 
 

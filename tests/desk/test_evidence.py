@@ -1,6 +1,7 @@
 """What the shop tells is evidence: taken once, believed only where it fits, never a second effect."""
 
 import itertools
+import json
 import threading
 from datetime import timedelta
 from typing import Any
@@ -214,8 +215,6 @@ REFUND = {"id": "re_9", "order_id": "9", "amount": 1, "currency": "USD"}
         ({"type": "refund.reversed", "data": REFUND}, "unmatched"),
         ({"type": "order.changed", "data": {"id": "9", "version": 2}}, "unmatched"),
         ({"type": "parcel.lost", "data": {}}, "ignored"),
-        ({"data": {}}, "ignored"),
-        ({"type": ["refund.succeeded"], "data": {}}, "ignored"),
     ],
 )
 def test_what_is_about_nothing_of_ours_is_noted_once_and_left_alone(teller, document, becomes):
@@ -226,6 +225,17 @@ def test_what_is_about_nothing_of_ours_is_noted_once_and_left_alone(teller, docu
     assert event.subject == "webhook:evt_1"
     assert ShopEvent.objects.get().operation is None
     assert not Observation.objects.exists()
+
+
+@pytest.mark.parametrize("document", [{"data": {}}, {"type": ["refund.succeeded"], "data": {}}])
+def test_an_event_that_does_not_say_its_kind_is_refused_and_not_noted(teller, document):
+    body = json.dumps(document).encode()
+    before = everything()
+
+    answer = teller.post(body, teller.headers(body))
+
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "#/type")
+    assert everything() == before
 
 
 def test_another_shops_key_is_not_found_by_it(buyer, teller):
