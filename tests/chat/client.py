@@ -12,7 +12,7 @@ from django.conf import settings
 
 from config.asgi import application
 
-SECONDS = 8.0
+SECONDS = 20.0
 KEYS = {
     "message": lambda item: item["seq"],
     "task": lambda item: item["id"],
