@@ -108,7 +108,7 @@ def test_an_address_is_shown_old_and_new_before_it_is_changed(visit, product: Pr
     expect(card.locator(".move > div").last).to_contain_text("12 Quay St")
     visitor.screenshot(tmp_path, "card")
     chat.get_by_role("button", name="Ja, bitte").click()
-    expect(chat.locator(".card.receipt")).to_contain_text("Adresse geändert")
+    expect(chat.locator(".card.receipt").last).to_contain_text("Adresse geändert")
     expect(visitor.said("Die Adressänderung für Bestellung 1059 ist erledigt")).to_be_visible()
     assert product.shop.order("1059")["shipping_address"]["line1"] == "12 Quay St"
     visitor.screenshot(tmp_path, "done")

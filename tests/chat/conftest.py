@@ -7,15 +7,9 @@ from agents.consumers import sockets
 from tests.agents.conftest import model_process
 from tests.agents.desk import Desk
 from tests.model_server import ModelServer
-from tests.stubs import RunningShop, run_shop
+from tests.shared_shop import SharedShop
 
 __all__ = ["model_process"]
-
-
-@pytest.fixture(scope="session")
-def shop_process(tmp_path_factory) -> Iterator[RunningShop]:
-    with run_shop(tmp_path_factory.mktemp("chat") / "shop") as shop:
-        yield shop
 
 
 @pytest.fixture(autouse=True)
@@ -26,15 +20,15 @@ def _quick_looks(monkeypatch):
 
 @pytest.fixture
 def desk(
-    transactional_db, shop_process: RunningShop, model_process: ModelServer, settings
+    transactional_db, shared_shop: SharedShop, model_process: ModelServer, settings
 ) -> Iterator[Desk]:
-    """A seeded demo beside a pretend shop and a pretend model. Orders changed stay changed."""
+    """A seeded demo beside a pretend shop and a pretend model, each as good as new."""
     settings.OPENAI_BASE_URL = model_process.url
     settings.SHOP_TIMEOUT = 1
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    call_command("seed_demo", shop_url=shop_process.url, verbosity=0)
-    yield Desk(shop_process, model_process)
-    shop_process.clear_faults()
+    with shared_shop.lend() as shop:
+        call_command("seed_demo", shop_url=shop.url, verbosity=0)
+        yield Desk(shop, model_process)
     model_process.clear()
 
 

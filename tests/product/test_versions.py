@@ -82,7 +82,7 @@ def test_workers_of_two_versions_share_a_queue_and_finish_every_task(product: Pr
 
 def test_a_worker_that_is_told_to_stop_ends_its_step_and_lets_go_of_the_task(product: Product):
     product.model.fault("latency", times=1, ms=1200)
-    task = product.ask("bob", "Please refund order 1039")
+    task = product.ask("bob", "Please refund order 1027")
     product.until("bob", task["id"], lambda seen: seen["steps"][0]["status"] == "started")
     assert row(product, task["id"])["lease_until"] is not None
     pid = product.record.children["worker"]
@@ -100,4 +100,4 @@ def test_a_worker_that_is_told_to_stop_ends_its_step_and_lets_go_of_the_task(pro
     assert [step["attempts"] for step in task["steps"]] == [1, 1, 1, 1]
     product.decide("bob", task, "no")
     assert product.ended("bob", task["id"])["outcome"] == "refused"
-    assert effects(product, "1039") == []
+    assert effects(product, "1027") == []
