@@ -38,7 +38,7 @@ def code_for(secret: str) -> str:
 
 
 def sign_in(visitor, name: str, code: Callable[[], str] | None = None) -> Page:
-    page = visitor.open(reverse("console:login"))
+    page: Page = visitor.open(reverse("console:login"))
     page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(DEMO_PASSWORD)
     page.get_by_role("button", name="Sign in").click()

@@ -59,7 +59,8 @@ async def gone(chats: list[Chat]) -> None:
 
 
 def pool() -> psycopg_pool.ConnectionPool:
-    found: psycopg_pool.ConnectionPool = connection.pool
+    found = getattr(connection, "pool")  # noqa: B009 - only PostgreSQL's wrapper has one
+    assert isinstance(found, psycopg_pool.ConnectionPool)
     return found
 
 
