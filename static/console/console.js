@@ -94,13 +94,16 @@
     field?.scrollIntoView({ block: "center" });
     return Boolean(field);
   };
+  let asked = null;
+  const dialog = document.querySelector("dialog#confirm");
+  dialog?.addEventListener("close", () => {
+    // It is told late: by then the next question may be open, whose answer is still to come.
+    if (!dialog.open && dialog.returnValue === "yes") asked.requestSubmit();
+  });
   const confirmed = (form, words) => {
-    const dialog = document.getElementById("confirm");
     document.getElementById("confirm-title").textContent = words;
     dialog.returnValue = "";
-    dialog.addEventListener("close", () => {
-      if (dialog.returnValue === "yes") form.requestSubmit();
-    }, { once: true });
+    asked = form;
     dialog.showModal();
     return true;
   };
