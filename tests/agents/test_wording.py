@@ -37,10 +37,12 @@ def test_every_text_is_there_in_every_language_with_the_same_gaps():
         assert text == ("", "") or text[0] != text[1], name
 
 
-@pytest.mark.parametrize("name", sorted(name for name in texts() if "_DONE" not in name))
+def speaks_of_what_was_made(name: str) -> bool:
+    return "_DONE" in name or name.endswith("CAME_BACK")
+
+
+@pytest.mark.parametrize("name", sorted(n for n in texts() if not speaks_of_what_was_made(n)))
 def test_no_text_of_its_own_claims_a_change(name: str):
-    if name.endswith(("_CAME_BACK", ".CAME_BACK")):
-        pytest.skip("speaks of a refund that was made")
     for text in texts()[name]:
         assert claims.unproven(text, succeeded=frozenset()) <= known(name), text
 
