@@ -22,7 +22,7 @@ from accounts.models import Endpoint, Notice
 from audit.models import Event
 
 TYPES: Final = frozenset(
-    {f"approval.{what}" for what in ("requested", "granted", "rejected", "expired", "escalated")}
+    {f"approval.{what}" for what in ("requested", "granted", "rejected", "expired", "reminded")}
     | {
         f"{kind}.{what}"
         for kind in ("refund", "cancel", "change_address", "close_ticket")

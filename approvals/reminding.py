@@ -178,5 +178,6 @@ def _record(approval: Approval, level: Level, now: datetime) -> None:
         customer=operation.customer.external_id,
         order_id=operation.order_id,
         tool=operation.kind,
+        outcome=level.value,
         data={"level": level.value},
     )

@@ -1,5 +1,6 @@
 """Questions that wait too long: how that is counted, who is told, and that telling decides nothing."""
 
+import json
 import re
 from datetime import UTC, datetime, time, timedelta
 from email import message_from_bytes
@@ -10,7 +11,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import Role, Shop
+from accounts import endpoints
+from accounts.models import Notice, Role, Shop
 from approvals import handling, reminding
 from approvals.attention import Hours
 from approvals.models import Approval, Attention, Reminder
@@ -183,6 +185,25 @@ def test_a_late_question_is_told_to_whom_the_shop_names(shop, approver, box):
     ((to, subject, _),) = mails(box)
     assert to == ["boss@shop.example"]
     assert subject == "1 approval waits too long: Juniper & Clay"
+
+
+def test_the_shop_is_told_of_a_late_question_by_webhook_as_well(shop, approver, box, settings):
+    settings.DEMO = True  # which lets addresses of this machine through
+    endpoints.add_endpoint(
+        shop_id=shop.pk,
+        name="main",
+        url="http://127.0.0.1:9/hooks",
+        actor="system",
+        now=timezone.now(),
+    )
+    waiting(shop, 5)
+    Notice.objects.all().delete()
+
+    remind()
+
+    notice = Notice.objects.get()
+    assert notice.type == "approval.reminded"
+    assert json.loads(notice.body)["data"]["outcome"] == "late"
 
 
 def test_nobody_is_reminded_of_a_question_about_themselves(shop, approver, box):
