@@ -28,7 +28,9 @@ from script.lib.prove.progress import Progress
 from script.lib.prove.report import Report, explanation, figures, table
 
 BATCH = 100
-QUIET_SECONDS = 150
+# How long nothing may move before it counts as all that will come, and how long that is looked at
+# at most: a slow machine gets the time that it needs, one that goes in circles does not.
+STILL_SECONDS, QUIET_SECONDS = 120, 900
 # For the aimed scenarios, which take longest, before the crowd comes.
 HEAD_START = 4.0
 # Near the end the faults stop: what is left then shows that everything comes to rest.
@@ -87,6 +89,20 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if unknown or options.tasks < 1 or options.at_once < 1:
         parser.error(f"no such scenario: {', '.join(unknown)}" if unknown else "too few")
     return options
+
+
+class Patience:
+    """How long to wait for the end: for as long as anything still moves, within reason."""
+
+    def __init__(self, began: float) -> None:
+        self._began = self._moved_at = began
+        self._seen: object = None
+
+    def is_over(self, seen: object, now: float) -> bool:
+        """Whether nothing has moved for too long, or all of it takes too long. Seconds."""
+        if seen != self._seen:
+            self._seen, self._moved_at = seen, now
+        return now - self._moved_at > STILL_SECONDS or now - self._began > QUIET_SECONDS
 
 
 class StoppedError(Exception):
@@ -185,8 +201,10 @@ class Run:
             self.took("faults", began)
             began = time.monotonic()
             everything = asyncio.gather(asking, *playing)
-            ends_at = time.monotonic() + QUIET_SECONDS
-            await self._until(everything, lambda: time.monotonic() > ends_at)
+            patience = Patience(time.monotonic())
+            await self._until(
+                everything, lambda: patience.is_over(self.crowd.seen(), time.monotonic())
+            )
             await self.crowd.finish(seconds=10)
             self.took("until quiet", began)
         finally:

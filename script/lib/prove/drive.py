@@ -61,6 +61,10 @@ class Crowd:
     def ended(self) -> int:
         return sum(1 for item in self.followed if item.ended_at)
 
+    def seen(self) -> object:
+        """How far everything is. It differs from the last time when something has moved."""
+        return self.ended, dict(self._marks)
+
     async def watch(self) -> None:
         """Look at the rows of all tasks under way, until cancelled."""
         while True:
