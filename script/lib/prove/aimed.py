@@ -17,7 +17,8 @@ from script.lib.prove.drive import Crowd, Followed
 from script.lib.prove.plan import Request, customer
 from script.lib.prove.worker import AFTER_REPLY, BEFORE_WIRE
 
-TRIES = 2
+TRIES = 3
+ENDED_BEFORE = -1
 PATIENCE = 100.0  # seconds until what a scenario waits for has come, faults and crowd included
 # The provider's record says 60 seconds, of which a tenth is kept as a margin (tools/clients).
 KEY_WINDOW, RESEND_UNTIL = 60, 54
@@ -81,14 +82,21 @@ class Aim:
         (self.crowd.instance.rehearsal / f"{point}.{self.order_id}").touch()
 
     async def stopped(self) -> int:
-        """The process that stands still; from now on the chaos leaves it alone."""
+        """The process that stands still; from now on the chaos leaves it alone.
+
+        Raises NotSeenError, at once when the request has ended without coming there: the faults
+        around it can do that.
+        """
 
         def look() -> int:
+            has_ended = self.following is not None and self.following.done()
             for mark in self.crowd.instance.rehearsal.glob(self.rehearsal_mark):
                 return int(mark.suffix[1:])
-            return 0
+            return ENDED_BEFORE if has_ended else 0
 
         pid = int(await self.until("a worker to stand still", look, seconds=PATIENCE))
+        if pid == ENDED_BEFORE:
+            raise NotSeenError("the request ended before a worker stood still")
         self.crowd.instance.held.add(pid)
         return pid
 
