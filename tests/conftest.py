@@ -12,7 +12,7 @@ from django.conf import settings
 
 from config.celery import app
 from script.lib.checks import CHROMIUM
-from tests.audit_flush import django_db_setup
+from tests.flush import django_db_setup
 from tests.live import Product, running_product
 from tests.shared_shop import SharedShop
 

@@ -10,6 +10,7 @@ from audit.services import Entry
 
 NOW = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 SHOP = 7
+TABLES = ("audit_event", "audit_personal_text", "audit_customer_key", "audit_seal")
 
 
 def full_entry(**changes):

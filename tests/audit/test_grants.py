@@ -9,8 +9,7 @@ from django.db import ProgrammingError, connection, transaction
 
 from audit import services
 from audit.models import CustomerKey, Event, Seal
-from tests.audit.facts import NOW, SHOP, full_entry, record_committed, seal, sealed_trail
-from tests.audit_flush import TABLES
+from tests.audit.facts import NOW, SHOP, TABLES, full_entry, record_committed, seal, sealed_trail
 
 
 def run(statement):
