@@ -66,7 +66,7 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
     operation = _take_over(operation_id, lease)
     if operation.state != State.UNKNOWN or not holds(lease, operation):
         return operation
-    seen = _seen_by_a_stale_worker(operation) or _told_by_shop(operation)
+    seen = _known_here(operation)
     if seen is not None:
         return settle(operation.pk, seen, lease)
     if operation.kind == Kind.CLOSE_TICKET:
@@ -75,12 +75,9 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
         return operation
     capabilities = ablation.heeded(for_provider(operation.shop.provider))
     try:
-        if capabilities.lookup_by_key:
-            receipt = ask(
-                operation.customer, lambda client: client.find_effect(operation.idempotency_key)
-            )
-            if receipt is not None:
-                return settle(operation.pk, of_look_up(operation, receipt), lease)
+        seen = _found_at_shop(operation, capabilities)
+        if seen is not None:
+            return settle(operation.pk, seen, lease)
         if not _should_send_again(operation.pk, lease, capabilities):
             return get(operation.pk)
         client, subject = look_at_subject(operation)
@@ -90,6 +87,27 @@ def reconcile(*, operation_id: int, lease: Lease, still_granted: StillGranted) -
     if attempt is None:
         return operation
     return transmit(operation, attempt, carrier_of(client, subject), lease)
+
+
+def look(*, operation_id: int, lease: Lease) -> Operation:
+    """Find out what became of a send by reading alone. Returns the operation as it then stands.
+
+    Still `unknown` where nothing shows it, or the shop cannot be asked: raises nothing then either.
+    """
+    operation = _take_over(operation_id, lease)
+    if operation.state != State.UNKNOWN or not holds(lease, operation):
+        return operation
+    seen = _known_here(operation)
+    capabilities = ablation.heeded(for_provider(operation.shop.provider))
+    can_be_asked = capabilities.lookup_by_key and operation.kind != Kind.CLOSE_TICKET
+    if seen is None and can_be_asked and not is_waiting(operation):
+        try:
+            seen = _found_at_shop(operation, capabilities)
+        except _CANNOT_ASK:
+            return operation
+        if seen is None:
+            _note_miss(operation.pk, lease)
+    return operation if seen is None else settle(operation.pk, seen, lease)
 
 
 def hand_over(*, operation_id: int, lease: Lease, why: str) -> None:
@@ -158,6 +176,22 @@ def _close_attempts(operation: Operation, now: datetime) -> None:
     )
 
 
+def _known_here(operation: Operation) -> Outcome | None:
+    """What our own worker's late evidence or the shop's events say, without asking anybody."""
+    return _seen_by_a_stale_worker(operation) or _told_by_shop(operation)
+
+
+def _found_at_shop(operation: Operation, capabilities: Capabilities) -> Outcome | None:
+    """The effect under the operation's key, where the provider lets it be looked up.
+
+    Raises what the shop's client raises.
+    """
+    if not capabilities.lookup_by_key:
+        return None
+    receipt = ask(operation.customer, lambda client: client.find_effect(operation.idempotency_key))
+    return None if receipt is None else of_look_up(operation, receipt)
+
+
 def _seen_by_a_stale_worker(operation: Operation) -> Outcome | None:
     """The receipt that a worker of ours brought home after it had lost the operation."""
     for observation in operation.observations.filter(source=STALE_WORKER).order_by("id"):
@@ -207,6 +241,13 @@ def _should_send_again(operation_id: int, lease: Lease, capabilities: Capabiliti
             _ask_person(operation, "not found and no safe way to send again", now)
             return False
         return True
+
+
+def _note_miss(operation_id: int, lease: Lease) -> None:
+    with transaction.atomic(durable=True):
+        operation = operations.lock(operation_id)
+        if operation.state == State.UNKNOWN and holds(lease, operation):
+            _observe_miss(operation, database_now())
 
 
 def _observe_miss(operation: Operation, now: datetime) -> None:

@@ -25,20 +25,58 @@ def approved(desk: Desk) -> Task:
     return desk.decide(desk.work(desk.ask("Please refund order 1042")), is_yes=True)
 
 
-def test_a_change_that_may_have_been_sent_goes_to_a_person(desk: Desk):
+def sent_and_lost(desk: Desk, times: int) -> Task:
+    """A refund that the shop has made, whose workers all died before they could record the step."""
     task = approved(desk)
     desk.shop.fault("timeout_after", scope={"path": "/refunds"}, times=1)
-    runner.run(claim(task))  # and dies before it records the step
+    runner.run(claim(task))
     assert operation(task).state == State.UNKNOWN
     Task.objects.filter(pk=task.pk).update(lease_until=database_now() - timedelta(seconds=1))
-    lose(task, runner.MAX_LOST - 1)
+    lose(task, times - 1)
+    return task
+
+
+def look_ups(desk: Desk) -> int:
+    return sum(1 for call in desk.shop.calls() if "/effects" in call["path"])
+
+
+def test_a_change_that_the_shop_shows_is_done_however_many_workers_it_cost(desk: Desk):
+    task = sent_and_lost(desk, runner.MAX_LOST)
+
+    task = desk.work(task)
+
+    assert task.status == "succeeded"
+    assert operation(task).state == State.SUCCEEDED
+    assert len(desk.shop.effects()) == 1
+    assert operation(task).attempts.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "misses"),
+    [({"fault": "lookup_lag", "seconds": 600}, 1), ({"fault": "error_before"}, 0)],
+)
+def test_a_change_that_the_shop_does_not_show_goes_to_a_person(desk: Desk, fault, misses):
+    task = sent_and_lost(desk, runner.MAX_LOST)
+    desk.shop.fault(**fault, scope={"path": "/effects"})
 
     task = desk.work(task)
 
     assert (task.status, task.reason) == ("handed_off", "step_keeps_failing")
     left = operation(task)
     assert (left.state, left.reason) == (State.NEEDS_PERSON, "step_keeps_failing")
+    assert left.observations.filter(source="look_up", body={"found": False}).count() == misses
+    assert left.attempts.count() == 1
     assert len(desk.shop.effects()) == 1
+
+
+def test_when_the_last_look_kills_its_worker_too_nobody_looks_again(desk: Desk):
+    task = sent_and_lost(desk, runner.MAX_LOST + 1)
+
+    task = desk.work(task)
+
+    assert (task.status, task.reason) == ("handed_off", "step_keeps_failing")
+    assert operation(task).state == State.NEEDS_PERSON
+    assert look_ups(desk) == 0
 
 
 def test_a_try_that_was_never_finished_is_closed_with_it(desk: Desk, monkeypatch):
@@ -74,7 +112,7 @@ def test_a_change_that_is_decided_stays_as_it_is(desk: Desk):
     runner.run(claim(task))
     assert operation(task).state == State.SUCCEEDED
     Task.objects.filter(pk=task.pk).update(lease_until=database_now() - timedelta(seconds=1))
-    lose(task, runner.MAX_LOST - 1)
+    lose(task, runner.MAX_LOST)
 
     task = desk.work(task)
 
