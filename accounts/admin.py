@@ -7,8 +7,10 @@ keys are retired.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.forms import UserChangeForm
 from django.db import transaction
 from django.db.models import Model
 from django.forms import ModelForm
@@ -20,6 +22,7 @@ from typing_extensions import override
 
 from accounts.console import user_of
 from accounts.models import (
+    APPROVABLE,
     Customer,
     Delegation,
     Endpoint,
@@ -35,14 +38,25 @@ from audit import services as audit
 from audit.selectors import EventFilter, list_events
 
 SHOWN_CHANGES = 20
+RIGHTS = (
+    "shop_id",
+    "role",
+    "is_approver",
+    "approve_up_to",
+    "approve_kinds",
+    "is_active",
+    "is_superuser",
+)
 
 
 if TYPE_CHECKING:  # Django's own classes take no parameters at run time
     ModelAdmin = admin.ModelAdmin[Any]
     BaseUserAdmin = DjangoUserAdmin[User]
     AnyForm = ModelForm[Any]
+    BaseUserForm = UserChangeForm[User]
 else:
     ModelAdmin, BaseUserAdmin, AnyForm = admin.ModelAdmin, DjangoUserAdmin, ModelForm
+    BaseUserForm = UserChangeForm
 
 
 class Undeletable(ModelAdmin):
@@ -65,17 +79,46 @@ class ReadOnly(Undeletable):
         return False
 
 
+class UserForm(BaseUserForm):
+    """A person, with the kinds of change that their right to approve reaches to."""
+
+    approve_kinds = forms.MultipleChoiceField(
+        choices=[(kind, kind.replace("_", " ").capitalize()) for kind in APPROVABLE],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="What they may decide about; none chosen: everything.",
+    )
+
+    def clean_approve_kinds(self) -> list[str] | None:
+        """None where nothing is chosen."""
+        return self.cleaned_data["approve_kinds"] or None
+
+
 @admin.register(User)
 class UserAdmin(BaseUserAdmin):
-    """People of the console: their shop, their role, and whether they may countersign."""
+    """People of the console: their shop, their role, and what they may countersign."""
 
+    form = UserForm
     list_display = ("username", "email", "shop", "role", "is_approver", "is_active")
     list_filter = ("role", "is_approver", "is_active", "shop")
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("Rights", {"fields": ("shop", "role", "is_approver", "is_active", "is_superuser")}),
+        (
+            "Rights",
+            {
+                "fields": (
+                    "shop",
+                    "role",
+                    "is_approver",
+                    "approve_up_to",
+                    "approve_kinds",
+                    "is_active",
+                    "is_superuser",
+                )
+            },
+        ),
         ("Times", {"fields": ("last_login", "date_joined")}),
     )
     add_fieldsets = (
@@ -105,11 +148,10 @@ class UserAdmin(BaseUserAdmin):
     def save_model(self, request: HttpRequest, obj: User, form: AnyForm, change: bool) -> None:
         before = User.objects.filter(pk=obj.pk).first()
         super().save_model(request, obj, form, change)
-        rights = ("shop_id", "role", "is_approver", "is_active", "is_superuser")
         data = {
             "user": obj.username,
             "fields": sorted(form.changed_data),
-            "rights": _changes(before, obj, rights),
+            "rights": _changes(before, obj, RIGHTS),
         }
         _record(request, f"user.{'changed' if change else 'created'}", obj, obj.shop_id, data)
 

@@ -18,6 +18,14 @@ def get_countersigner(user_id: int | None, *, customer: Customer) -> User | None
     return None if _is_customer_too(user, customer) else user
 
 
+def is_same_person(one: User, other: User) -> bool:
+    """The same account, or a second account of the same address."""
+    return one.pk == other.pk or _is_same_address(one.email, other.email)
+
+
 def _is_customer_too(user: User, customer: Customer) -> bool:
-    email = customer.email.strip().casefold()
-    return bool(email) and user.email.strip().casefold() == email
+    return _is_same_address(user.email, customer.email)
+
+
+def _is_same_address(one: str, other: str) -> bool:
+    return bool(one.strip()) and one.strip().casefold() == other.strip().casefold()

@@ -36,6 +36,8 @@ class Setting:
     label: str
     kind: Kind
     hint: str = ""
+    # Empty means that there is none.
+    may_be_empty: bool = False
 
     @property
     def takes_two(self) -> bool:
@@ -68,12 +70,16 @@ SECTIONS = (
         (
             Setting("staff_limit", "Refunds above this need staff", Kind.MONEY,
                     "Alone, or as a customer's sum in 24 hours. Exactly this much does not."),
-            Setting("staff_also_for_cancel", "Cancellations count toward that limit", Kind.FLAG),
+            Setting("second_limit", "Refunds above this need two of staff", Kind.MONEY,
+                    "Counted in the same way. Two different people. Empty: one is enough for any sum.",
+                    may_be_empty=True),
+            Setting("staff_also_for_cancel", "Cancellations count toward these limits", Kind.FLAG),
             Setting("refund_window_days", "Days after delivery in which an order is refunded", Kind.NUMBER),
             Setting("countries_served", "Countries that an address may be in", Kind.LIST,
                     "Two letters each, one a line."),
             Setting("customer_approval_seconds", "Time for a customer's yes", Kind.SECONDS, "In seconds."),
-            Setting("staff_approval_seconds", "Time for staff after that", Kind.SECONDS, "In seconds."),
+            Setting("staff_approval_seconds", "Time for staff after that", Kind.SECONDS,
+                    "In seconds. Twice as long where two are asked."),
         ),
     ),
     Section(
@@ -155,6 +161,8 @@ class SectionForm(forms.Form):
 def in_words(name: str, value: Any, shop: Shop) -> str:
     """A setting's value as people say it: "$100.00", "US, CA", "yes"."""
     setting = BY_NAME.get(name)
+    if value is None:
+        return "none"
     match setting.kind if setting else Kind.TEXT:
         case Kind.MONEY:
             amount = Decimal(value).scaleb(-get_currency_precision(shop.currency))
@@ -183,7 +191,8 @@ def _field(setting: Setting, shop: Shop) -> forms.Field:
     names: dict[str, Any] = {"label": setting.label, "help_text": setting.hint}
     match setting.kind:
         case Kind.MONEY:
-            return _decimal(get_currency_precision(shop.currency), **names)
+            places = get_currency_precision(shop.currency)
+            return _decimal(places, required=not setting.may_be_empty, **names)
         case Kind.COST:
             return _decimal(MODEL_PLACES, **names)
         case Kind.NUMBER | Kind.SECONDS:
@@ -207,6 +216,8 @@ def _decimal(places: int, **names: Any) -> forms.Field:
 
 
 def _shown(setting: Setting, value: Any, shop: Shop) -> Any:
+    if value is None:
+        return ""
     match setting.kind:
         case Kind.MONEY:
             places = get_currency_precision(shop.currency)
@@ -221,6 +232,8 @@ def _shown(setting: Setting, value: Any, shop: Shop) -> Any:
 
 
 def _kept(setting: Setting, value: Any, shop: Shop) -> Any:
+    if value is None:
+        return None
     match setting.kind:
         case Kind.MONEY:
             return int(value.scaleb(get_currency_precision(shop.currency)))

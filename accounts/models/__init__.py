@@ -7,10 +7,17 @@ from accounts.models.keeping import ERASED, ErasedTicket, Erasure, ErasureCause,
 from accounts.models.keys import KeyAlgorithm, SigningKey, WebhookSecret, WidgetKey
 from accounts.models.looks import Look
 from accounts.models.notices import Endpoint, Notice
-from accounts.models.people import CONSOLE_ROLES, ConsoleUserManager, Role, User
+from accounts.models.people import (
+    APPROVABLE,
+    CONSOLE_ROLES,
+    ConsoleUserManager,
+    Role,
+    User,
+)
 from accounts.models.shops import Shop, default_countries, validate_time_zone
 
 __all__ = [
+    "APPROVABLE",
     "CONSOLE_ROLES",
     "ERASED",
     "ChangeStatus",

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser, UserManager
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils.crypto import salted_hmac
@@ -12,15 +13,21 @@ from accounts.models.shops import Shop
 
 
 class Role(models.TextChoices):
-    """The four kinds of people. Approvals are asked of `customer` and `staff`."""
+    """The four kinds of people, and what approvals are asked of: `customer`, `staff`, `second_staff`.
+
+    `second_staff` is a member of staff other than the one who answered as `staff`; no user has it.
+    """
 
     CUSTOMER = "customer"
     STAFF = "staff"
+    SECOND_STAFF = "second_staff"
     AUDITOR = "auditor"
     ADMIN = "admin"
 
 
 CONSOLE_ROLES = (Role.STAFF, Role.AUDITOR, Role.ADMIN)
+# What a right to approve can be narrowed to. The kinds of change themselves live in a layer above.
+APPROVABLE = ("refund", "cancel", "change_address", "close_ticket")
 
 
 class ConsoleUserManager(UserManager["User"]):
@@ -48,6 +55,17 @@ class User(AbstractUser):
     is_approver = models.BooleanField(
         default=False, help_text="May decide approvals that are asked of staff."
     )
+    approve_up_to = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="The largest sum that they may say yes to (minor units); empty: any.",
+    )
+    approve_kinds = ArrayField(
+        models.CharField(max_length=20),
+        null=True,
+        blank=True,
+        help_text="What they may decide about; none chosen: everything.",
+    )
 
     # Raised to end every session of this person.
     session_epoch = models.PositiveIntegerField(default=0, db_default=0, editable=False)
@@ -67,6 +85,11 @@ class User(AbstractUser):
                 name="user_only_admin_without_shop",
                 condition=Q(shop__isnull=False) | Q(role=Role.ADMIN.value),
             ),
+            models.CheckConstraint(
+                name="user_approves_known_kinds",
+                condition=Q(approve_kinds__isnull=True)
+                | Q(approve_kinds__contained_by=list(APPROVABLE)),
+            ),
         ]
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
@@ -83,6 +106,14 @@ class User(AbstractUser):
     def can_approve(self) -> bool:
         """May this person countersign for the shop? Scope to `shop` is the caller's business."""
         return self.is_active and self.is_approver and self.role in {Role.STAFF, Role.ADMIN}
+
+    def may_decide_kind(self, kind: str) -> bool:
+        """Does the right to approve reach to this kind of change?"""
+        return not self.approve_kinds or kind in self.approve_kinds
+
+    def may_approve_sum(self, amount: int | None) -> bool:
+        """Does it reach to this many minor units? None: no money moves."""
+        return self.approve_up_to is None or amount is None or amount <= self.approve_up_to
 
     @property
     def is_admin(self) -> bool:

@@ -70,6 +70,11 @@ class Shop(models.Model):
     staff_limit = models.PositiveBigIntegerField(
         default=10_000, help_text="Refunds above this need staff too (minor units)."
     )
+    second_limit = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="Refunds above this need two of staff (minor units); empty: none do.",
+    )
     staff_also_for_cancel = models.BooleanField(default=False)
     refund_window_days = models.PositiveIntegerField(default=30)
     countries_served = ArrayField(
@@ -107,7 +112,8 @@ class Shop(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     # More of it may cost more money. Raising one takes two people, and so does no longer counting
-    # cancellations, serving one more country, and another currency (see migration 0008).
+    # cancellations, serving one more country, another currency (see migration 0008), and raising or
+    # removing the second limit (0014).
     RAISED_BY_TWO: ClassVar[tuple[str, ...]] = (
         "staff_limit",
         "refund_window_days",
@@ -122,15 +128,17 @@ class Shop(models.Model):
     )
     LOOSENED_BY_TWO: ClassVar[tuple[str, ...]] = (
         *RAISED_BY_TWO,
+        "second_limit",
         "staff_also_for_cancel",
         "countries_served",
         "currency",
     )
 
-    # A change of one of these is a change of policy (see migration 0002).
+    # A change of one of these is a change of policy (see migrations 0002 and 0014).
     MONEY_SETTINGS: ClassVar[tuple[str, ...]] = (
         "currency",
         "staff_limit",
+        "second_limit",
         "staff_also_for_cancel",
         "refund_window_days",
         "countries_served",

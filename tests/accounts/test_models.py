@@ -8,9 +8,19 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import ProtectedError
 from django.utils import timezone
 
-from accounts.models import Customer, Delegation, Role, Shop, SigningKey, User, WidgetKey
+from accounts.models import (
+    APPROVABLE,
+    Customer,
+    Delegation,
+    Role,
+    Shop,
+    SigningKey,
+    User,
+    WidgetKey,
+)
 from tests.accounts.factories import Signer, make_customer, make_shop, make_user
 from tests.two_people import loosen
+from tools.models import Kind
 
 pytestmark = pytest.mark.django_db
 
@@ -64,6 +74,7 @@ def test_two_shops_cannot_share_a_name_or_an_issuer():
 CHANGES: list[tuple[str, Any]] = [
     ("currency", "EUR"),
     ("staff_limit", 20_000),
+    ("second_limit", 20_000),
     ("staff_also_for_cancel", True),
     ("refund_window_days", 60),
     ("countries_served", ["US", "CA"]),
@@ -107,6 +118,28 @@ def test_a_stale_copy_does_not_lower_the_policy_version():
 
     shop.refresh_from_db()
     assert shop.policy_version == 3  # the stale copy put the old limit back: a change once more
+
+
+def test_a_right_reaches_to_what_it_names_and_without_names_to_everything():
+    narrow = make_user(make_shop(), approve_kinds=["refund"], approve_up_to=50_000)
+    wide = make_user(make_shop())
+
+    assert narrow.may_decide_kind("refund")
+    assert not narrow.may_decide_kind("cancel")
+    assert [narrow.may_approve_sum(sum_) for sum_ in (None, 50_000, 50_001)] == [True, True, False]
+    assert wide.may_decide_kind("cancel")
+    assert wide.may_approve_sum(10**12)
+
+
+def test_a_right_names_only_what_is_there_to_decide():
+    user = make_user(make_shop())
+
+    with pytest.raises(IntegrityError, match="user_approves_known_kinds"), transaction.atomic():
+        User.objects.filter(pk=user.pk).update(approve_kinds=["refund", "everything"])
+
+    user.refresh_from_db()
+    assert user.approve_kinds is None
+    assert set(APPROVABLE) == set(Kind.values)
 
 
 @pytest.mark.parametrize(

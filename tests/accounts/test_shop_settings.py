@@ -18,6 +18,7 @@ from tests.two_people import loosen, make_admin
 
 LOOSER = {
     "staff_limit": 20_000,
+    "second_limit": 60_000,
     "staff_also_for_cancel": False,
     "refund_window_days": 31,
     "countries_served": ["US", "CA"],
@@ -33,6 +34,7 @@ LOOSER = {
 }
 TIGHTER = {
     "staff_limit": 5_000,
+    "second_limit": 40_000,
     "staff_also_for_cancel": True,
     "refund_window_days": 14,
     "countries_served": ["US"],
@@ -43,7 +45,7 @@ TIGHTER = {
 
 @pytest.fixture
 def shop(db) -> Shop:
-    return make_shop(staff_also_for_cancel=True)
+    return make_shop(staff_also_for_cancel=True, second_limit=50_000)
 
 
 @pytest.fixture
@@ -308,6 +310,52 @@ def test_a_value_that_no_shop_can_have_is_refused_by_its_name(shop, first, name,
         change(shop, first, **{name: value})
 
     assert refused.value.errors
+    assert everything(shop) == before
+
+
+def test_removing_the_second_limit_takes_two_people_and_setting_one_does_not(shop, first, second):
+    proposed = propose(shop, first, second_limit=None)
+    assert (proposed.old_value, proposed.new_value) == (50_000, None)
+    assert values_of(shop)["second_limit"] == 50_000
+
+    say_yes(proposed, second)
+    assert values_of(shop)["second_limit"] is None
+    assert Event.objects.get(action="shop_change.confirmed").data["to"] is None
+
+    outcome = change(shop, first, second_limit=90_000, reason="")
+    assert outcome.applied == ["second_limit"]
+    assert values_of(shop)["second_limit"] == 90_000
+
+
+@pytest.mark.parametrize("wanted", [{"second_limit": 9_999}, {"staff_limit": 50_001}], ids=str)
+def test_two_are_not_asked_for_where_one_is_not(shop, first, wanted):
+    before = everything(shop)
+
+    with pytest.raises(shop_settings.InvalidSettingError) as refused:
+        change(shop, first, **wanted)
+
+    assert list(refused.value.errors) == ["second_limit"]
+    assert everything(shop) == before
+
+
+def test_both_limits_are_raised_together_and_confirmed_in_either_order(shop, first, second):
+    outcome = change(shop, first, staff_limit=60_000, second_limit=80_000)
+
+    for proposed in outcome.proposed:
+        say_yes(proposed, second)
+
+    assert (values_of(shop)["staff_limit"], values_of(shop)["second_limit"]) == (60_000, 80_000)
+
+
+def test_no_other_way_removes_the_second_limit(shop):
+    before = everything(shop)
+
+    with (
+        pytest.raises(DatabaseError, match=r"second_limit .* takes two people"),
+        transaction.atomic(),
+    ):
+        Shop.objects.filter(pk=shop.pk).update(second_limit=None)
+
     assert everything(shop) == before
 
 

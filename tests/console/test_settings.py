@@ -106,6 +106,37 @@ def test_a_lower_limit_counts_at_once(page, shop, admin):
     assert (event.actor, event.data["changes"]) == (admin.actor, {"staff_limit": [10_000, 5_000]})
 
 
+def test_the_second_limit_is_empty_at_first_and_set_at_once(page, shop, admin):
+    assert 'name="second_limit" min' in text_of(page.get(here(shop)))
+
+    sent = send(page, shop, "money", second_limit="500.00")
+
+    assert "1 setting changed." in text_of(page.get(sent.headers["Location"]))
+    assert Shop.objects.get(pk=shop.pk).second_limit == 50_000
+    assert Event.objects.get().data["changes"] == {"second_limit": [None, 50_000]}
+
+
+def test_taking_the_second_limit_away_waits_for_another_admin(page, shop, second, sign_in):
+    send(page, shop, "money", second_limit="500.00")
+    given = form_of(page, shop, "money") | {"second_limit": "", "reason": "We are enough."}
+    sent = page.post(reverse("console:shop-change", args=[shop.pk]), given)
+
+    text = text_of(page.get(sent.headers["Location"]))
+    assert "<del>$500.00</del> → <ins>none</ins>" in text
+    assert Shop.objects.get(pk=shop.pk).second_limit == 50_000
+
+    answer(sign_in(second), shop, ShopChange.objects.get(), "confirm")
+    assert Shop.objects.get(pk=shop.pk).second_limit is None
+
+
+def test_a_second_limit_below_the_first_is_told_at_its_field(page, shop):
+    refused = send(page, shop, "money", second_limit="99.99")
+
+    assert refused.status_code == 422
+    assert "Two of staff cannot be asked below the limit above which one is." in text_of(refused)
+    assert Shop.objects.get(pk=shop.pk).second_limit is None
+
+
 def test_a_higher_limit_waits_and_is_shown_as_what_it_would_become(page, shop):
     sent = send(page, shop, "money", staff_limit="250.00", reason="The season begins.")
 
