@@ -1,7 +1,7 @@
 """A task as its followers see it: a snapshot, and events whose ids derive from the step log.
 
 An event's id is `step.phase`; both only grow within a task, so a follower that says the last id it
-has gets all that came after, once each. The doorbell tells followers to look; it carries nothing
+has gets all that came after, once each. A phase reads like decimals: 3.35 lies between 3.3 and 3.4. The doorbell tells followers to look; it carries nothing
 but, now and then, a reply that is being written.
 """
 
@@ -14,6 +14,7 @@ from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
 
+from accounts.models import Role
 from agents.models import ENDED, Message, Step, StepKind, StepStatus, Task
 from approvals.models import Approval
 from approvals.selectors import list_of_operation
@@ -26,8 +27,11 @@ from tools.trigger import Point, reach
 
 logger = logging.getLogger(__name__)
 
-# Phases of a step, in the order in which they can come to be.
-STARTED, ASKS_CUSTOMER, ASKS_STAFF, CHECKING, FINISHED, ENDED_PHASE = 1, 2, 3, 4, 5, 9
+# Phases of a step, in the order in which they can come to be, in hundredths: an id leaves out the
+# last nought, so that ids which clients hold keep their meaning when a phase is put between two.
+STARTED, ASKS_CUSTOMER, ASKS_STAFF, ASKS_SECOND, CHECKING = 10, 20, 30, 35, 40
+FINISHED, ENDED_PHASE = 50, 90
+ASKS = {Role.CUSTOMER: ASKS_CUSTOMER, Role.STAFF: ASKS_STAFF, Role.SECOND_STAFF: ASKS_SECOND}
 # What the doorbell says of a reply that is being written.
 DRAFT = "draft"
 MAX_DRAFT = 8000
@@ -45,14 +49,19 @@ class Event:
 
     @property
     def id(self) -> str:
-        return f"{self.step}.{self.phase}"
+        return written(self.step, self.phase)
+
+
+def written(step: int | str, phase: int) -> str:
+    """The id of a position in the step log."""
+    return f"{step}.{phase:02d}".removesuffix("0")
 
 
 def parse_id(text: str) -> tuple[int, int]:
     """The position an event id stands for; (0, 0), the beginning, for anything odd."""
     step, _, phase = text.partition(".")
     if step.isascii() and step.isdigit() and phase.isascii() and phase.isdigit():
-        return int(step[:9]), int(phase[:9])
+        return int(step[:9]), int(phase[:2].ljust(2, "0"))
     return 0, 0
 
 
@@ -239,7 +248,7 @@ def _step_events(step: Step, locale: str) -> Iterator[Event]:
 
 def _operation_events(step: Step, operation: Operation, locale: str) -> Iterator[Event]:
     for approval in list_of_operation(operation_id=operation.pk):
-        phase = ASKS_CUSTOMER if approval.role == "customer" else ASKS_STAFF
+        phase = ASKS[Role(approval.role)]
         data = action_data(approval, operation, step.n, locale)
         yield Event(step.n, phase, "approval.needed", data)
     if operation.state == State.UNKNOWN:

@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from accounts.models import Shop
+from django.db import transaction
+
+from accounts.models import Shop, User
 from approvals.models import Attention, Level
+from audit import services as audit
 
 # No question is as old as this; it bounds the counting.
 LONGEST = timedelta(days=120)
@@ -64,3 +68,22 @@ def level_of(shop: Shop, *, asked_at: datetime, now: datetime) -> Level | None:
     if minutes >= attention.late_minutes:
         return Level.LATE
     return Level.WARNING if minutes >= attention.warn_minutes else None
+
+
+@transaction.atomic
+def set_attention(*, shop_id: int, by: User, now: datetime, **values: Any) -> None:
+    """Set a shop's working hours and reminders (the fields of `Attention`). Counts from now on."""
+    Attention.objects.update_or_create(shop_id=shop_id, defaults=values)
+    shown = {
+        name: value if isinstance(value, bool | int) else str(value)
+        for name, value in values.items()
+        if name != "escalate_to"
+    }
+    audit.record(
+        actor=by.actor,
+        action="attention.changed",
+        subject=f"shop:{shop_id}",
+        at=now,
+        shop_id=shop_id,
+        data={**shown, "escalate_to": len(values.get("escalate_to", []))},
+    )

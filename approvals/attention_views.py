@@ -6,9 +6,8 @@ from django.utils import timezone
 
 from accounts.console import Right, has_right, user_of
 from accounts.models import Shop, User
-from approvals.attention import attention_of
+from approvals.attention import attention_of, set_attention
 from approvals.attention_form import DAYS, AttentionForm
-from approvals.services import set_attention
 
 
 def overview(request: HttpRequest) -> HttpResponse:

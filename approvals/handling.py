@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.models import User
-from accounts.rights import get_countersigner
+from approvals.entitlement import bar_to
 from approvals.models import Approval, ApprovalStatus, Handling, Watch
 from audit import services as audit
 
@@ -29,7 +29,7 @@ def assign(*, approval_id: int, to: User | None, by: User, now: datetime) -> Non
     Raises HandlingError when it is answered, or when that person could not answer it.
     """
     approval, handling = _lock(approval_id)
-    if to is not None and get_countersigner(to.pk, customer=approval.operation.customer) is None:
+    if to is not None and bar_to(to.pk, approval.operation, role=approval.role, is_yes=True):
         raise HandlingError(f"{to.get_username()} may not answer this question.")
     handling.assigned_to = to
     handling.save(update_fields=["assigned_to"])

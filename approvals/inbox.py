@@ -15,7 +15,7 @@ from django.db.models import (
 )
 
 from accounts.models import CustomerStatus, Role, User
-from approvals.models import Approval, ApprovalStatus, Watch
+from approvals.models import STAFF_ROLES, Approval, ApprovalStatus, Watch
 from tools.models import Kind, Operation, State
 from tools.text import normalise_order_id
 
@@ -77,7 +77,7 @@ def list_inbox(user: User, wanted: InboxFilter, *, now: datetime) -> QuerySet[Ap
 
 def count_waiting(*, shop_id: int | None, now: datetime) -> int:
     """How many questions wait for staff now, those put off left out."""
-    waiting = Approval.objects.filter(role=Role.STAFF, status=ApprovalStatus.OPEN)
+    waiting = Approval.objects.filter(role__in=STAFF_ROLES, status=ApprovalStatus.OPEN)
     if shop_id is not None:
         waiting = waiting.filter(operation__shop_id=shop_id)
     return waiting.exclude(handling__snoozed_until__gt=now).count()
@@ -103,12 +103,13 @@ def who_may_answer(*, shop_id: int | None) -> list[User]:
 
 
 def _questions() -> QuerySet[Approval]:
-    return Approval.objects.filter(role=Role.STAFF).select_related(
+    questions = Approval.objects.filter(role__in=STAFF_ROLES).select_related(
         "operation__customer__shop",
         "operation__shop__attention",
         "handling__assigned_to",
         "handling__snoozed_by",
     )
+    return questions.prefetch_related("operation__approvals")
 
 
 def _of_shop(user: User) -> QuerySet[Approval]:

@@ -13,6 +13,7 @@ from accounts.console import Right, has_right, user_of
 from accounts.live import live, nothing_new, wants_fragment
 from accounts.models import User
 from approvals import handling, inbox, selectors, services, shown
+from approvals.entitlement import in_words
 from approvals.forms import ASSIGN, REJECT_ALL, SNOOZE, SNOOZES, HandlingForm, InboxFilterForm
 from approvals.models import Approval
 from tools.operations import OperationStateError
@@ -109,7 +110,6 @@ NOT_SUCH = "That cannot be done here. Reload the page and choose again."
 FAULTS: dict[type[Exception], str] = {
     services.AlreadyDecidedError: "Somebody has decided it already.",
     services.ExpiredError: "The time to answer is over.",
-    services.NotAllowedError: "You may not answer this question.",
     services.ReasonNeededError: "Say why, so that the customer can be told.",
     services.SupersededError: "It is no longer what would be done.",
     OperationStateError: "It is no longer what would be done.",
@@ -121,6 +121,8 @@ def _do(form: HandlingForm, approval: Approval, user: User) -> Done:
         _apply(form, approval, user)
     except handling.HandlingError as exc:
         return Done(approval, str(exc))
+    except services.NotAllowedError as exc:
+        return Done(approval, in_words(exc.bar, approval.operation, user_id=user.pk))
     except (services.DecisionError, OperationStateError) as exc:
         return Done(approval, FAULTS[type(exc)])
     return Done(approval)

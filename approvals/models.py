@@ -23,7 +23,9 @@ class ApprovalStatus(models.TextChoices):
 
 
 DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.REJECTED)
-ASKED_ROLES = (Role.CUSTOMER, Role.STAFF)
+# Staff's questions: of one person, and above a second limit of another one too.
+STAFF_ROLES = (Role.STAFF, Role.SECOND_STAFF)
+ASKED_ROLES = (Role.CUSTOMER, *STAFF_ROLES)
 
 
 class Approval(models.Model):
@@ -57,6 +59,10 @@ class Approval(models.Model):
                 condition=Q(role__in=[role.value for role in ASKED_ROLES]),
             ),
             models.UniqueConstraint(name="approval_one_per_role", fields=["operation", "role"]),
+            models.UniqueConstraint(
+                name="approval_two_staff_are_two_people",
+                fields=["operation", "decided_by_user_id"],
+            ),
             models.CheckConstraint(
                 name="approval_decided_by_whom_and_when",
                 condition=(Q(status__in=DECIDED, decided_at__isnull=False) & ~Q(decided_by=""))
@@ -64,11 +70,14 @@ class Approval(models.Model):
             ),
             models.CheckConstraint(
                 name="approval_rejection_by_staff_has_reason",
-                condition=~Q(status=ApprovalStatus.REJECTED, role=Role.STAFF) | ~Q(reason=""),
+                condition=~Q(
+                    status=ApprovalStatus.REJECTED, role__in=[r.value for r in STAFF_ROLES]
+                )
+                | ~Q(reason=""),
             ),
             models.CheckConstraint(
                 name="approval_staff_decision_has_user",
-                condition=~Q(status__in=DECIDED, role=Role.STAFF)
+                condition=~Q(status__in=DECIDED, role__in=[r.value for r in STAFF_ROLES])
                 | Q(decided_by_user_id__isnull=False),
             ),
         ]

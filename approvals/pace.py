@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from accounts.models import Role, User
-from approvals.models import Approval, ApprovalStatus
+from accounts.models import User
+from approvals.models import STAFF_ROLES, Approval, ApprovalStatus
 from audit import services as audit
 from audit.selectors import EventFilter, filter_events
 
@@ -26,7 +26,7 @@ def seconds_to_wait(*, user_id: int, now: datetime) -> int:
     row = timedelta(seconds=settings.APPROVALS_ROW_SECONDS)
     given = (
         Approval.objects.filter(
-            role=Role.STAFF,
+            role__in=STAFF_ROLES,
             status=ApprovalStatus.APPROVED,
             decided_by_user_id=user_id,
             decided_at__gt=now - row,

@@ -10,9 +10,9 @@ from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
 
-from accounts.models import Shop, User
-from accounts.rights import get_countersigner
+from accounts.models import Role, Shop, User
 from approvals.attention import attention_of, level_of
+from approvals.entitlement import bar_to
 from approvals.models import Approval, ApprovalStatus, Level, Reminder, ReminderStatus
 from approvals.selectors import list_open_for_staff
 from audit import services as audit
@@ -53,8 +53,11 @@ def recipients_of(approval: Approval, level: Level) -> list[str]:
         people = [handling.assigned_to]
     else:
         people = list(User.objects.filter(shop=shop, is_active=True, is_approver=True))
-    customer = approval.operation.customer
-    able = (person for person in people if get_countersigner(person.pk, customer=customer))
+    able = (
+        person
+        for person in people
+        if bar_to(person.pk, approval.operation, role=approval.role, is_yes=True) is None
+    )
     return sorted({person.email for person in able if person.email})
 
 
@@ -162,6 +165,8 @@ def _in_a_line(approval: Approval) -> str:
         what = f"{what} of {money.show(operation.amount, operation.currency)}"
     if operation.order_id:
         what = f"{what}, order {clean(operation.order_id, 64)}"
+    if approval.role == Role.SECOND_STAFF:
+        what = f"{what}, second of two yeses"
     return f"{what}, to be answered before {approval.expires_at:%d %b %Y, %H:%M} UTC"
 
 

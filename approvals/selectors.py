@@ -5,15 +5,14 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from accounts.models import Role
-from approvals.models import Approval, ApprovalStatus
+from approvals.models import STAFF_ROLES, Approval, ApprovalStatus
 from tools.models import Operation, State
 
 
 def list_open_for_staff(*, shop_id: int | None) -> QuerySet[Approval]:
     """What staff are asked now, oldest deadline first. Without a shop: of every shop."""
     approvals = (
-        Approval.objects.filter(role=Role.STAFF, status=ApprovalStatus.OPEN)
+        Approval.objects.filter(role__in=STAFF_ROLES, status=ApprovalStatus.OPEN)
         .select_related("operation__customer", "operation__shop")
         .order_by("expires_at", "id")
     )
@@ -21,7 +20,7 @@ def list_open_for_staff(*, shop_id: int | None) -> QuerySet[Approval]:
 
 
 def list_of_operation(*, operation_id: int) -> list[Approval]:
-    """Both questions about an operation, in the order they were asked."""
+    """The questions about an operation, in the order they were asked."""
     return list(Approval.objects.filter(operation_id=operation_id).order_by("id"))
 
 
@@ -34,9 +33,19 @@ def get_of_step(*, task_id: int, step_n: int, role: str) -> Approval | None:
     )
 
 
+def get_of_step_for_staff(*, task_id: int, step_n: int, user_id: int) -> Approval | None:
+    """The question to staff about a step's operation: the one that this person answered, so that
+    the same answer sent again finds it; else the one asked last.
+    """
+    asked = Approval.objects.filter(
+        operation__task_id=task_id, operation__step_n=step_n, role__in=STAFF_ROLES
+    ).select_related("operation")
+    return asked.filter(decided_by_user_id=user_id).first() or asked.order_by("-id").first()
+
+
 def get_for_staff(*, public_id: UUID, shop_id: int | None) -> Approval | None:
     """A question put to staff, if this shop's (None: any shop's)."""
-    approvals = Approval.objects.filter(public_id=public_id, role=Role.STAFF)
+    approvals = Approval.objects.filter(public_id=public_id, role__in=STAFF_ROLES)
     if shop_id is not None:
         approvals = approvals.filter(operation__shop_id=shop_id)
     return approvals.select_related("operation__customer__shop", "operation__shop").first()
@@ -44,7 +53,7 @@ def get_for_staff(*, public_id: UUID, shop_id: int | None) -> Approval | None:
 
 def list_for_staff(*, public_ids: Sequence[UUID], shop_id: int | None) -> list[Approval]:
     """These questions put to staff, as far as they are this shop's (None: any shop's)."""
-    approvals = Approval.objects.filter(public_id__in=public_ids, role=Role.STAFF)
+    approvals = Approval.objects.filter(public_id__in=public_ids, role__in=STAFF_ROLES)
     if shop_id is not None:
         approvals = approvals.filter(operation__shop_id=shop_id)
     return list(approvals.select_related("operation").order_by("expires_at", "id"))

@@ -4,17 +4,17 @@ The operation's row is locked before the approval's, here as everywhere, so of t
 a yes and an expiry in the same instant, exactly one takes effect.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from django.db import transaction
 
 from accounts.models import Role, User
-from accounts.rights import get_countersigner
-from approvals import pace, selectors
-from approvals.models import DECIDED, Approval, ApprovalStatus, Attention
+from approvals import entitlement, pace, selectors
+from approvals.entitlement import Bar
+from approvals.models import DECIDED, STAFF_ROLES, Approval, ApprovalStatus
 from approvals.signals import approval_changed
 from audit import services as audit
 from tools import operations
@@ -44,7 +44,11 @@ class ExpiredError(DecisionError):
 
 
 class NotAllowedError(DecisionError):
-    """This person may not answer this question."""
+    """This person may not give this answer, because of the `bar`."""
+
+    def __init__(self, approval: Approval, bar: Bar = Bar.NO_RIGHT) -> None:
+        super().__init__(approval)
+        self.bar = bar
 
 
 class ReasonNeededError(DecisionError):
@@ -80,12 +84,15 @@ def by_staff(user: User) -> Decider:
 def request(operation: Operation, *, role: str, now: datetime) -> Approval:
     """Ask one role about a sealed operation. Runs in the caller's transaction.
 
-    The customer gets the shop's customer time, staff what is left of the operation's.
+    The customer gets the shop's customer time, staff what is left of the operation's; the first of
+    two gets half of that, so that there is time for the second.
     """
     expires_at = operation.expires_at
     if role == Role.CUSTOMER:
         seconds = operation.shop.customer_approval_seconds
         expires_at = min(expires_at, now + timedelta(seconds=seconds))
+    elif role == Role.STAFF and Role.SECOND_STAFF in operation.required_roles:
+        expires_at = now + (expires_at - now) / 2
     approval = Approval.objects.create(
         operation=operation,
         role=role,
@@ -133,7 +140,7 @@ def _decide(
     reason: str,
 ) -> Approval:
     operation, approval = _lock(approval_id)
-    _require_right(approval, operation, decider)
+    _require_right(approval, operation, decider, is_yes=is_yes)
     if digest != approval.digest:
         raise SupersededError(approval)
     if approval.status != ApprovalStatus.OPEN:
@@ -159,15 +166,18 @@ def _lock(approval_id: int) -> tuple[Operation, Approval]:
     return operation, Approval.objects.select_for_update().get(pk=approval_id)
 
 
-def _require_right(approval: Approval, operation: Operation, decider: Decider) -> None:
-    if decider.role != approval.role:
-        raise NotAllowedError(approval)
+def _require_right(
+    approval: Approval, operation: Operation, decider: Decider, *, is_yes: bool
+) -> None:
     if decider.role == Role.CUSTOMER:
-        is_allowed = decider.customer_id == operation.customer_id
+        is_theirs = approval.role == Role.CUSTOMER and decider.customer_id == operation.customer_id
+        bar = None if is_theirs else Bar.NO_RIGHT
+    elif approval.role not in STAFF_ROLES:
+        bar = Bar.NO_RIGHT
     else:
-        is_allowed = get_countersigner(decider.user_id, customer=operation.customer) is not None
-    if not is_allowed:
-        raise NotAllowedError(approval)
+        bar = entitlement.bar_to(decider.user_id, operation, role=approval.role, is_yes=is_yes)
+    if bar is not None:
+        raise NotAllowedError(approval, bar)
 
 
 def _require_pace(
@@ -215,9 +225,11 @@ def _say_yes(
     operation = operations.grant(
         operation_id=operation.pk, role=approval.role, by=decider.actor, now=now
     )
-    # The customer first; staff are asked only after that yes.
-    if Role.STAFF in set(operation.required_roles) - set(operation.granted_roles):
-        request(operation, role=Role.STAFF, now=now)
+    # The customer first; staff are asked only after that yes, and the second after the first's.
+    missing = set(operation.required_roles) - set(operation.granted_roles)
+    waiting = [role for role in STAFF_ROLES if role in missing]
+    if waiting:
+        request(operation, role=waiting[0], now=now)
 
 
 def _say_no(
@@ -239,7 +251,7 @@ def _say_no(
     _record(approval, operation, "rejected", actor=decider.actor, now=now)
     operations.reject(
         operation_id=operation.pk,
-        role=approval.role,
+        role=decider.role,
         by=decider.actor,
         reason=reason[:500],
         now=now,
@@ -249,12 +261,7 @@ def _say_no(
 def _take_back(approval: Approval, operation: Operation, decider: Decider) -> None:
     """The customer's yes withdrawn before anything was sent; the decision itself stays on record."""
     now = database_now()
-    for other in Approval.objects.select_for_update().filter(
-        operation=operation, status=ApprovalStatus.OPEN
-    ):
-        other.withdraw()
-        other.save(update_fields=["status"])
-        _record(other, operation, "withdrawn", actor=decider.actor, now=now)
+    _end_open(operation, Approval.withdraw, by=decider.actor, now=now)
     operations.reject(
         operation_id=operation.pk,
         role=Role.CUSTOMER,
@@ -274,13 +281,19 @@ def withdraw(*, operation_id: int, by: str, reason: str) -> Operation:
     operation = operations.lock(operation_id)
     now = database_now()
     cancelled = operations.cancel(operation_id=operation.pk, by=by, reason=reason, now=now)
+    _end_open(operation, Approval.withdraw, by=by, now=now)
+    return cancelled
+
+
+def _end_open(
+    operation: Operation, end: Callable[[Approval], None], *, by: str, now: datetime
+) -> None:
     for approval in Approval.objects.select_for_update().filter(
         operation=operation, status=ApprovalStatus.OPEN
     ):
-        approval.withdraw()
+        end(approval)
         approval.save(update_fields=["status"])
-        _record(approval, operation, "withdrawn", actor=by, now=now)
-    return cancelled
+        _record(approval, operation, approval.status, actor=by, now=now)
 
 
 @transaction.atomic
@@ -292,12 +305,7 @@ def supersede(*, operation_id: int, reason: str) -> Operation:
     operation = operations.lock(operation_id)
     now = database_now()
     superseded = operations.supersede(operation_id=operation.pk, reason=reason, now=now)
-    for approval in Approval.objects.select_for_update().filter(
-        operation=operation, status=ApprovalStatus.OPEN
-    ):
-        approval.supersede()
-        approval.save(update_fields=["status"])
-        _record(approval, operation, "superseded", actor="system", now=now)
+    _end_open(operation, Approval.supersede, by="system", now=now)
     return superseded
 
 
@@ -336,12 +344,14 @@ def is_still_granted(operation: Operation) -> bool:
         for approval in approvals
         if approval.status == ApprovalStatus.APPROVED
         and approval.digest == operation.digest
-        and (
-            approval.role == Role.CUSTOMER
-            or get_countersigner(approval.decided_by_user_id, customer=operation.customer)
-        )
+        and (approval.role == Role.CUSTOMER or _may_still(approval, operation))
     }
     return set(operation.required_roles) <= valid
+
+
+def _may_still(approval: Approval, operation: Operation) -> bool:
+    user_id = approval.decided_by_user_id
+    return entitlement.bar_to(user_id, operation, role=approval.role, is_yes=True) is None
 
 
 def _save_decision(approval: Approval) -> None:
@@ -386,23 +396,4 @@ def _record(
             task_id=operation.task_id,
             shop_id=operation.shop_id,
         )
-    )
-
-
-@transaction.atomic
-def set_attention(*, shop_id: int, by: User, now: datetime, **values: Any) -> None:
-    """Set a shop's working hours and reminders (the fields of `Attention`). Counts from now on."""
-    Attention.objects.update_or_create(shop_id=shop_id, defaults=values)
-    shown = {
-        name: value if isinstance(value, bool | int) else str(value)
-        for name, value in values.items()
-        if name != "escalate_to"
-    }
-    audit.record(
-        actor=by.actor,
-        action="attention.changed",
-        subject=f"shop:{shop_id}",
-        at=now,
-        shop_id=shop_id,
-        data={**shown, "escalate_to": len(values.get("escalate_to", []))},
     )

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Role, User
 from approvals import inbox, selectors
 from approvals.attention import level_of
-from approvals.models import Approval, ApprovalStatus, Handling
+from approvals.models import STAFF_ROLES, Approval, ApprovalStatus, Handling
 from tools.erasing import content_of, is_erased
 from tools.explain import why_staff
 from tools.facts import Fact, differences
@@ -35,6 +35,17 @@ class Sight:
     watchers: Sequence[str] = ()
     # "warning" or "late" once it has waited for so long in working hours; "" before.
     level: str = ""
+    # Where two of staff are asked: the question to the other one, once it was put.
+    other: Approval | None = None
+
+    @property
+    def is_of_two(self) -> bool:
+        """Are two different members of staff asked about it?"""
+        return Role.SECOND_STAFF in self.operation.required_roles
+
+    @property
+    def is_second(self) -> bool:
+        return bool(self.approval.role == Role.SECOND_STAFF)
 
     @property
     def handling(self) -> Handling | None:
@@ -116,6 +127,7 @@ def _sight(approval: Approval, why: str, viewer: User) -> Sight:
     level = level_of(operation.shop, asked_at=approval.asked_at, now=now) if is_open else None
     told: dict[str, Any] = {
         "level": level.value if level else "",
+        "other": _other(approval),
         "flags": inbox.flags_of(approval),
         "watchers": [
             watch.user.get_full_name() or watch.user.get_username()
@@ -128,6 +140,12 @@ def _sight(approval: Approval, why: str, viewer: User) -> Sight:
     except BrokenSealError:
         return Sight(approval, operation, why, **told)
     return Sight(approval, operation, why, describe(content), content, **told)
+
+
+def _other(approval: Approval) -> Approval | None:
+    asked = approval.operation.approvals.all()
+    others = [each for each in asked if each.role in STAFF_ROLES and each.pk != approval.pk]
+    return others[0] if others else None
 
 
 @dataclass(frozen=True)

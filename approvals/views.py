@@ -13,7 +13,8 @@ from accounts.console import Right, has_right, user_of
 from accounts.live import Live, live, nothing_new, wants_fragment
 from accounts.models import User
 from accounts.step_up import doubt_about
-from approvals import inbox, selectors, services, shown
+from approvals import entitlement, inbox, selectors, services, shown
+from approvals.entitlement import Bar
 from approvals.forms import SNOOZES, DecisionForm
 from approvals.models import Approval
 from tools.explain import list_verdicts
@@ -75,7 +76,6 @@ ORDER_CHANGED = (
 )
 SUPERSEDED = Refusal(409, "This is no longer what would be done. Nothing was decided.")
 EXPIRED = Refusal(410, "The time to answer is over. Nothing was decided.")
-NOT_ALLOWED = Refusal(403, "You may not answer this question. Nothing was decided.")
 TOO_FAST = (
     "Take a breath: that were many approvals in a short time. Nothing was decided. Look at this one "
     "again, and approve it in a while."
@@ -100,7 +100,7 @@ def _decide(request: HttpRequest, user: User, approval: Approval) -> Refusal | N
             reason=form.cleaned_data["reason"],
         )
     except services.DecisionError as exc:
-        return _refused(exc)
+        return _refused(exc, user)
     except OperationStateError:
         return SUPERSEDED
     return None
@@ -128,14 +128,15 @@ def _before_a_yes(
     return None
 
 
-def _refused(exc: services.DecisionError) -> Refusal:
+def _refused(exc: services.DecisionError, user: User) -> Refusal:
     match exc:
         case services.TooFastError(seconds=seconds):
             return Refusal(429, TOO_FAST, wait=seconds)
         case services.ExpiredError():
             return EXPIRED
-        case services.NotAllowedError():
-            return NOT_ALLOWED
+        case services.NotAllowedError(bar=bar, approval=approval):
+            why = entitlement.in_words(bar, approval.operation, user_id=user.pk)
+            return Refusal(403, f"{why} Nothing was decided.")
         case services.ReasonNeededError():
             return REASON_NEEDED
         case services.AlreadyDecidedError():
@@ -191,10 +192,16 @@ def _live_state(request: HttpRequest, sight: shown.Sight) -> Live:
 
 
 def _panel(request: HttpRequest, sight: shown.Sight, refusal: Refusal | None) -> dict[str, Any]:
-    may_decide = has_right(user_of(request), Right.DECIDE)
+    user, approval = user_of(request), sight.approval
+    may_decide = has_right(user, Right.DECIDE) and sight.is_open and sight.card is not None
+    bar = None
+    if may_decide:
+        bar = entitlement.bar_to(user.pk, sight.operation, role=approval.role, is_yes=True)
     return {
         "sight": sight,
         "refusal": refusal,
-        "may_decide": may_decide and sight.is_open and sight.card is not None,
+        "may_approve": may_decide and bar is None,
+        "may_reject": may_decide and bar in {None, Bar.TOO_MUCH},
+        "bar": entitlement.in_words(bar, sight.operation, user_id=user.pk) if bar else "",
         "decision_id": str(uuid.uuid4()),
     }

@@ -22,7 +22,7 @@ from typing_extensions import override
 from accounts.models import Shop
 from agents.lag import ready_lag
 from agents.models import LIVE, Outcome, Step, StepKind, StepStatus, Task, TaskStatus
-from approvals.models import Approval, ApprovalStatus
+from approvals.models import ASKED_ROLES, Approval, ApprovalStatus
 from approvals.pace import PAUSED
 from audit.models import Event
 from config.timing import timing
@@ -124,7 +124,7 @@ def _operations() -> Iterator[Metric]:
     )
     open_approvals = Approval.objects.filter(status=ApprovalStatus.OPEN)
     counts_by_role = _counted(open_approvals.values_list("role").annotate(Count("pk")))
-    for role in ("customer", "staff"):
+    for role in ASKED_ROLES:
         waiting.add_metric([role], counts_by_role.get(role, 0))
     yield waiting
 

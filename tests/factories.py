@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import Customer, Role, Shop, User
 from agents.models import Task, Ticket
 from approvals import services as approvals
-from approvals.models import Approval
+from approvals.models import STAFF_ROLES, Approval
 from tests.accounts.factories import make_customer, make_shop, make_user
 from tools import gateway, registry
 from tools.catalogue.base import EffectTool
@@ -169,7 +169,7 @@ def make_approval(operation: Operation, role: Role = Role.CUSTOMER) -> Approval:
 
 
 def say_yes(operation: Operation, by: User | None = None, **fields: Any) -> Approval:
-    """The customer's yes, or that of a member of staff."""
+    """The customer's yes, or that of a member of staff to what staff were asked last."""
     return _decide(operation, by, is_yes=True, **fields)
 
 
@@ -185,7 +185,8 @@ def _decide(operation: Operation, by: User | None, **fields: Any) -> Approval:
         if by is None
         else approvals.by_staff(by)
     )
-    approval = Approval.objects.get(operation=operation, role=decider.role)
+    asked = [Role.CUSTOMER] if by is None else STAFF_ROLES
+    approval = Approval.objects.filter(operation=operation, role__in=asked).latest("id")
     details: dict[str, Any] = {
         "approval_id": approval.pk,
         "decider": decider,
@@ -200,6 +201,7 @@ def make_approved_operation(
     """A change with every yes that it needs, not sent yet."""
     operation = make_operation(customer, order, tool, **arguments)
     say_yes(operation)
-    if Role.STAFF in operation.required_roles:
-        say_yes(operation, make_approver(customer.shop))
+    for role in STAFF_ROLES:
+        if role in operation.required_roles:
+            say_yes(operation, make_approver(customer.shop))
     return Operation.objects.select_related("shop", "customer").get(pk=operation.pk)

@@ -7,7 +7,7 @@ from django.db.models import Q
 from tools import money
 from tools.models import Finding, Gate, Operation, Verdict
 
-STAFF_RULE = "staff_over_limit"
+STAFF_RULES = ("staff_over_limit", "second_staff_over_limit")
 
 
 def list_verdicts(*, task_id: int, step_n: int | None = None) -> list[Verdict]:
@@ -19,7 +19,10 @@ def list_verdicts(*, task_id: int, step_n: int | None = None) -> list[Verdict]:
 
 
 def why_staff(operations: Sequence[Operation]) -> dict[int, str]:
-    """By operation's id, the sum that asked staff: "$60.00 + $60.00 > $100.00 in 24 hours"."""
+    """By operation's id, the sum that asked staff: "$60.00 + $60.00 > $100.00 in 24 hours".
+
+    Where two of staff are asked, the limit is the second.
+    """
     by_step = {(operation.task_id, operation.step_n): operation.pk for operation in operations}
     if not by_step:
         return {}
@@ -27,7 +30,7 @@ def why_staff(operations: Sequence[Operation]) -> dict[int, str]:
     for task_id, step_n in by_step:
         steps |= Q(task_id=task_id, step_n=step_n)
     asked = (
-        Verdict.objects.filter(steps, gate=Gate.APPROVAL, rule=STAFF_RULE, finding=Finding.ASK)
+        Verdict.objects.filter(steps, gate=Gate.APPROVAL, rule__in=STAFF_RULES, finding=Finding.ASK)
         .exclude(inputs={})  # erased with its customer
         .order_by("id")
     )

@@ -83,6 +83,8 @@ def create(
     seconds = shop.customer_approval_seconds
     if Role.STAFF in required_roles:
         seconds += shop.staff_approval_seconds
+    if Role.SECOND_STAFF in required_roles:
+        seconds += shop.staff_approval_seconds
     key = f"task-{task_id}-step-{step_n}"
     expires_at = now + timedelta(seconds=seconds)
     sealed = seal(

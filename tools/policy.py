@@ -91,10 +91,11 @@ def get_rolling_total(*, customer_id: int, shop: Shop, now: datetime, before_id:
 
 
 def required_roles(intent: Intent, *, shop: Shop, rolling_total: int, ruling: Ruling) -> list[str]:
-    """Who must say yes: the customer always, staff when money passes the shop's limit.
+    """Who must say yes: the customer always, staff when money passes the shop's limit, and two of
+    staff when it passes the second limit, where the shop has one.
 
-    Exactly the limit does not ask staff. `rolling_total` is what the customer's other refunds of
-    the last 24 hours come to, in minor units.
+    Exactly a limit is not over it. `rolling_total` is what the customer's other refunds of the last
+    24 hours come to, in minor units. A second limit below the first asks two all the same.
     """
     ruling.ask(Gate.APPROVAL, "customer_countersigns", kind=intent.kind)
     counts = intent.kind == Kind.REFUND or (
@@ -102,14 +103,22 @@ def required_roles(intent: Intent, *, shop: Shop, rolling_total: int, ruling: Ru
     )
     if not counts or intent.amount is None:
         return [Role.CUSTOMER]
+    total = intent.amount + rolling_total
     inputs = {
         "amount": intent.amount,
         "other_refunds_24h": rolling_total,
-        "limit": shop.staff_limit,
         "currency": intent.currency,
     }
-    if intent.amount + rolling_total > shop.staff_limit:
-        ruling.ask(Gate.APPROVAL, "staff_over_limit", **inputs)
-        return [Role.CUSTOMER, Role.STAFF]
-    ruling.allow(Gate.APPROVAL, "staff_over_limit", **inputs)
-    return [Role.CUSTOMER]
+    roles: list[str] = [Role.CUSTOMER]
+    if total > shop.staff_limit:
+        ruling.ask(Gate.APPROVAL, "staff_over_limit", **inputs, limit=shop.staff_limit)
+        roles = [Role.CUSTOMER, Role.STAFF]
+    else:
+        ruling.allow(Gate.APPROVAL, "staff_over_limit", **inputs, limit=shop.staff_limit)
+    if shop.second_limit is None:
+        return roles
+    if total > shop.second_limit:
+        ruling.ask(Gate.APPROVAL, "second_staff_over_limit", **inputs, limit=shop.second_limit)
+        return [Role.CUSTOMER, Role.STAFF, Role.SECOND_STAFF]
+    ruling.allow(Gate.APPROVAL, "second_staff_over_limit", **inputs, limit=shop.second_limit)
+    return roles

@@ -54,6 +54,23 @@ def _text(inputs: Inputs, name: str) -> str:
 
 
 def _staff(inputs: Inputs) -> tuple[str, str]:
+    said, free = _against_limit(inputs)
+    return (
+        f"{said}, so staff were asked after the customer.",
+        f"Without staff this customer could have had {free}; or the shop's limit would have to be higher.",
+    )
+
+
+def _second_staff(inputs: Inputs) -> tuple[str, str]:
+    said, free = _against_limit(inputs)
+    return (
+        f"{said}, so two different members of staff were asked, one after the other.",
+        f"With one of them this customer could have had {free}; or the second limit would be higher.",
+    )
+
+
+def _against_limit(inputs: Inputs) -> tuple[str, str]:
+    """What was over the limit, and how much would not have been."""
     amount, others, limit = (int(inputs[n]) for n in ("amount", "other_refunds_24h", "limit"))
     currency = str(inputs["currency"])
     said = money.show(amount, currency)
@@ -61,10 +78,7 @@ def _staff(inputs: Inputs) -> tuple[str, str]:
         said = f"{money.show(others, currency)} of the last 24 hours and {said} now"
     left = limit - others
     free = f"up to {money.show(left, currency)}" if left > 0 else "nothing more today"
-    return (
-        f"{said} is more than {money.show(limit, currency)}, so staff were asked after the customer.",
-        f"Without staff this customer could have had {free}; or the shop's limit would have to be higher.",
-    )
+    return f"{said} is more than {money.show(limit, currency)}", free
 
 
 def _window(inputs: Inputs) -> tuple[str, str]:
@@ -160,4 +174,5 @@ RULES: dict[str, Callable[[Inputs], tuple[str, str]]] = {
         "A change is made only after its customer's yes.", "Nothing: every change is asked about."
     ),
     "staff_over_limit": _staff,
+    "second_staff_over_limit": _second_staff,
 }

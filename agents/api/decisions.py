@@ -17,6 +17,7 @@ from agents.api.bodies import check, read_object
 from agents.api.problems import ProblemError, invalid
 from agents.models import Task
 from approvals import selectors, services
+from approvals.entitlement import in_words
 from approvals.models import Approval, ApprovalStatus
 from tools.models import Operation
 from tools.operations import OperationStateError
@@ -59,16 +60,16 @@ class TaskDecisionView(ApiView):
 
 def _question(task: Task, step: int, principal: Principal) -> Approval:
     """What this principal's role is asked about the step. Raises ProblemError: 404, or 403."""
-    found = {
-        role: selectors.get_of_step(task_id=task.pk, step_n=step, role=role)
-        for role in (Role.CUSTOMER, Role.STAFF)
-    }
-    mine = found[principal.role]
+    customers = selectors.get_of_step(task_id=task.pk, step_n=step, role=Role.CUSTOMER)
+    if isinstance(principal, StaffPrincipal):
+        mine = selectors.get_of_step_for_staff(
+            task_id=task.pk, step_n=step, user_id=principal.user.pk
+        )
+    else:
+        mine = customers
     if mine is not None:
         return mine
-    if any(found.values()):
-        raise ProblemError(problems.WRONG_ROLE)
-    raise ProblemError(problems.NOT_FOUND)
+    raise ProblemError(problems.WRONG_ROLE if customers else problems.NOT_FOUND)
 
 
 def _require_code(principal: Principal, approval: Approval, code: str) -> None:
@@ -107,7 +108,7 @@ def _decision(task: Task, step: int, approval: Approval, decision: str) -> dict[
 def _refused(exc: services.DecisionError, task: Task, principal: Principal) -> ProblemError:
     approval = exc.approval
     if isinstance(exc, services.NotAllowedError):
-        return ProblemError(problems.WRONG_ROLE)
+        return ProblemError(problems.WRONG_ROLE, _why_not(exc, principal))
     if isinstance(exc, services.ExpiredError):
         told = {"expires_at": approval.expires_at.isoformat()}
         return ProblemError(problems.EXPIRED, extensions=told)
@@ -116,6 +117,13 @@ def _refused(exc: services.DecisionError, task: Task, principal: Principal) -> P
     if isinstance(exc, services.SupersededError):
         return _superseded(task)
     return ProblemError(problems.DECIDED_OTHERWISE, extensions=_by_whom(approval, principal))
+
+
+def _why_not(exc: services.NotAllowedError, principal: Principal) -> str:
+    """To staff: what their right does not reach to, or that they are the first of two."""
+    if not isinstance(principal, StaffPrincipal):
+        return ""
+    return in_words(exc.bar, exc.approval.operation, user_id=principal.user.pk)
 
 
 def _superseded(task: Task) -> ProblemError:

@@ -12,7 +12,7 @@ from approvals.models import ApprovalStatus
 from tools import evidence
 from tools.models import Kind, State
 
-ROLES = ["customer", "staff"]
+ROLES = ["customer", "staff", "second_staff"]
 
 
 # A docstring here would be told as that of every document.
@@ -71,7 +71,10 @@ class ActionDocument(Document):
 
     step = whole("The step to answer under …/approvals/{step}.")
     approval = serializers.UUIDField()
-    role = word(ROLES, help_text="Who is asked.")
+    role = word(
+        ROLES,
+        help_text="Who is asked. second_staff: a member of staff other than the first who said yes.",
+    )
     status = word(ApprovalStatus.values)
     digest = text("SHA-256 of the sealed bytes: send it back with the decision.")
     kind = word(Kind.values)

@@ -25,7 +25,7 @@ from agents.models import (
     Ticket,
     TicketStatus,
 )
-from approvals.models import Approval, ApprovalStatus
+from approvals.models import STAFF_ROLES, Approval, ApprovalStatus
 from tools.models import Operation, State
 from tools.strictjson import StrictJSONError, parse_object
 
@@ -224,7 +224,7 @@ def _step_items(
     step_frame = {
         **events.step_data(step),
         "task": task.pk,
-        "event": f"{key}.{_phase(step, operation, approvals)}",
+        "event": events.written(key, _phase(step, operation, approvals)),
         "about": _about(step),
     }
     yield f"step:{key}", {"type": "step", "step": step_frame}
@@ -252,10 +252,8 @@ def _phase(step: Step, operation: Operation | None, approvals: list[Approval]) -
         return events.FINISHED
     if operation is not None and operation.state == State.UNKNOWN:
         return events.CHECKING
-    roles = {approval.role for approval in approvals}
-    if Role.STAFF in roles:
-        return events.ASKS_STAFF
-    return events.ASKS_CUSTOMER if roles else events.STARTED
+    asked = [events.ASKS[Role(approval.role)] for approval in approvals]
+    return max(asked, default=events.STARTED)
 
 
 def _about(step: Step) -> str:
@@ -319,7 +317,7 @@ def _waits_for(task: Task, steps: list[Step], asked: dict[int, list[Approval]]) 
     if task.status != TaskStatus.WAITING_APPROVAL or not steps:
         return ""
     open_roles = [
-        approval.role
+        Role.STAFF if approval.role in STAFF_ROLES else approval.role
         for approval in asked.get(steps[-1].operation_id or 0, [])
         if approval.status == ApprovalStatus.OPEN
     ]
@@ -335,13 +333,13 @@ def _action_data(
     locale: str,
 ) -> Frame:
     """The customer's question, with how it stands with staff where they are asked too."""
-    staff = [other.status for other in approvals if other.role == Role.STAFF]
+    staff = [other.status for other in approvals if other.role in STAFF_ROLES]
     return {
         **events.action_data(approval, operation, step.n, locale),
         "task": task.pk,
         "at": approval.asked_at.isoformat(),
         "decided_at": approval.decided_at.isoformat() if approval.decided_at else None,
-        "staff_status": staff[0] if staff else "",
+        "staff_status": staff[-1] if staff else "",
         "decided_by": operation.decided_by_role,
         "answer": operation.reason if operation.decided_by_role == Role.STAFF else "",
     }

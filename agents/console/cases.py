@@ -5,9 +5,9 @@ from typing import Any
 from django.db.models import Q
 
 from accounts.looks import Case
-from accounts.models import Customer, Role, User
+from accounts.models import Customer, User
 from agents.models import Task, Ticket
-from approvals.models import Approval, ApprovalStatus
+from approvals.models import STAFF_ROLES, Approval, ApprovalStatus
 from tools.models import Operation, State
 
 
@@ -39,7 +39,7 @@ def _waits_for(user: User, ticket_id: int) -> bool:
     asked = Approval.objects.filter(
         Q(status=ApprovalStatus.OPEN) | Q(decided_by_user_id=user.pk),
         operation__ticket_id=ticket_id,
-        role=Role.STAFF,
+        role__in=STAFF_ROLES,
     )
     stuck = Operation.objects.filter(ticket_id=ticket_id, state=State.NEEDS_PERSON)
     return asked.exists() or stuck.exists()

@@ -2,6 +2,10 @@
 
 import pytest
 
+from accounts.models import Shop
+from agents import events
+from agents.chat import picture
+from agents.chat.frames import After
 from agents.models import Task
 from audit.models import Event
 from tests.agents.desk import Desk, line, operation, reply
@@ -45,6 +49,42 @@ def test_the_chair_waits_for_staff_after_the_customers_yes(desk: Desk):
 
     assert (task.status, task.outcome) == ("succeeded", "done")
     assert [effect["amount"] for effect in desk.shop.effects()] == [40000]
+
+
+def test_over_the_second_limit_a_second_colleague_says_yes_too(desk: Desk):
+    Shop.objects.update(second_limit=30_000)
+    identity = desk.sign_in("ada")
+    task = desk.say_yes(desk.work(desk.ask("Please refund order 1043, the chair is damaged")))
+    task = desk.work(desk.decide(task, is_yes=True, by="staff"))
+
+    assert task.status == "waiting_approval"
+    assert desk.question(task).role == "second_staff"
+    assert desk.shop.effects() == []
+    shown, _ = picture.snapshot(identity, task.ticket_id, After())
+    assert [each["waits_for"] for each in shown["tasks"]] == ["staff"]
+    assert [each["staff_status"] for each in shown["actions"]] == ["open"]
+    asked = [each.id for each in events.list_events(task) if each.type == "approval.needed"]
+    assert [each.partition(".")[2] for each in asked] == ["2", "3", "35"]
+    assert [each.id for each in events.list_events(task, after=asked[1])] == asked[2:]
+
+    task = desk.work(desk.decide(task, is_yes=True, by="staff2"))
+
+    assert (task.status, task.outcome) == ("succeeded", "done")
+    assert [effect["amount"] for effect in desk.shop.effects()] == [40000]
+    after = [each.id for each in events.list_events(task, after=asked[2])]
+    assert after[0] == asked[2].replace(".35", ".5")
+
+
+def test_a_no_of_the_second_colleague_is_told_as_the_shops(desk: Desk):
+    Shop.objects.update(second_limit=30_000)
+    task = desk.say_yes(desk.work(desk.ask("Please refund order 1043")))
+    task = desk.decide(task, is_yes=True, by="staff")
+
+    task = desk.work(desk.decide(task, is_yes=False, by="staff2", reason="It shows normal wear."))
+
+    assert (task.status, task.outcome) == ("succeeded", "refused")
+    assert "It shows normal wear." in reply(task)
+    assert desk.shop.effects() == []
 
 
 def test_staffs_no_reaches_the_customer_with_its_reason_and_the_shop_hears_nothing(desk: Desk):

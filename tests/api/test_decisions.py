@@ -79,6 +79,43 @@ def test_over_the_limit_staff_are_asked_after_the_customer(ada: Api, staff: Api,
     assert Event.objects.filter(action="approval.granted").latest("pk").actor == dana.actor
 
 
+def test_over_the_second_limit_two_of_staff_answer_and_each_click_is_their_own(
+    ada: Api, staff: Api, signer: Any
+):
+    signer.shop.second_limit = 30_000
+    signer.shop.save(update_fields=["second_limit"])
+    other = Api.staff(make_approver(signer.shop))
+    first = wait_for_yes(task := ada.ask(), price=40_000)
+    answer_to(ada, first)
+
+    said = answer_to(staff, first)
+    assert (said.status_code, said.json()["role"]) == (200, "staff")
+    assert said.json()["operation"]["state"] == "awaiting_approval"
+    assert ada.get(f"/v1/tasks/{task.pk}").json()["action"]["role"] == "second_staff"
+    before = everything()
+    again = answer_to(staff, first)
+    assert (again.status_code, again.json()) == (200, said.json())
+    assert everything() == before
+
+    last = answer_to(other, first)
+    assert (last.status_code, last.json()["role"]) == (200, "second_staff")
+    assert last.json()["operation"]["granted_roles"] == ["customer", "second_staff", "staff"]
+    assert state(first) == "approved"
+
+
+def test_staff_are_told_why_an_answer_is_not_theirs_to_give(ada: Api, signer: Any):
+    asked = wait_for_yes(ada.ask(), price=40_000)
+    answer_to(ada, asked)
+    narrow = Api.staff(make_approver(signer.shop, approve_up_to=100))
+    before = everything()
+
+    answer = answer_to(narrow, asked)
+
+    document = problem(answer, 403, "wrong-role")
+    assert document["detail"].startswith("You may say yes to $1.00 at most, and this is $400.00.")
+    assert everything() == before
+
+
 def test_a_decision_sent_again_is_answered_again_and_decides_nothing_more(
     ada: Api, asked: Approval
 ):

@@ -112,6 +112,49 @@ def test_two_staff_who_decide_opposite_at_once_are_decided_once():
         assert decisions.count() == 1
 
 
+def test_of_two_staff_who_both_say_yes_at_once_one_is_the_first_and_the_second_is_asked_still():
+    for _ in range(3):
+        shop = make_shop(second_limit=30_000)
+        operation = make_operation(make_customer(shop), make_order(make_line(40_000)))
+        say_yes(operation)
+        asked = Approval.objects.get(operation=operation, role=Role.STAFF)
+        people = [make_approver(shop), make_approver(shop)]
+
+        outcomes = at_once(*[answering(asked, is_yes=True, user=person) for person in people])
+
+        (lost,) = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        assert isinstance(lost, AlreadyDecidedError)
+        after = sending.get(operation.pk)
+        assert (after.state, after.granted_roles) == (
+            State.AWAITING_APPROVAL,
+            ["customer", "staff"],
+        )
+        second = Approval.objects.get(operation=operation, role=Role.SECOND_STAFF)
+        assert second.status == ApprovalStatus.OPEN
+
+
+def test_of_a_yes_and_a_no_to_the_second_question_at_once_one_counts():
+    for _ in range(3):
+        shop = make_shop(second_limit=30_000)
+        operation = make_operation(make_customer(shop), make_order(make_line(40_000)))
+        say_yes(operation)
+        say_yes(operation, make_approver(shop))
+        asked = Approval.objects.get(operation=operation, role=Role.SECOND_STAFF)
+        dana, erin = make_approver(shop), make_approver(shop)
+
+        outcomes = at_once(
+            answering(asked, is_yes=True, user=dana), answering(asked, is_yes=False, user=erin)
+        )
+
+        (lost,) = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        assert isinstance(lost, AlreadyDecidedError)
+        decided = Approval.objects.get(pk=asked.pk)
+        assert (decided.status, sending.get(operation.pk).state) in {
+            (ApprovalStatus.APPROVED, State.APPROVED),
+            (ApprovalStatus.REJECTED, State.REJECTED),
+        }
+
+
 def test_a_double_click_is_one_decision():
     operation = make_operation(make_customer(), make_order())
     asked = Approval.objects.select_related("operation__customer").get(operation=operation)

@@ -20,7 +20,7 @@ from audit.models import Event
 from tests.console.desk import changes, make_person, make_question, operation_of, page_of, text_of
 from tests.console.test_casework import send
 from tests.console.test_inbox import INBOX, move
-from tests.factories import make_customer, make_shop, say_no
+from tests.factories import make_customer, make_shop, say_no, say_yes
 from tests.postbox import run_postbox
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -211,6 +211,24 @@ def test_nobody_is_reminded_of_a_question_about_themselves(shop, approver, box):
 
     assert remind() == 0
     assert not Reminder.objects.exists()
+
+
+def test_the_first_of_two_and_those_whose_right_falls_short_are_not_reminded_of_the_second(
+    shop, approver, box
+):
+    Shop.objects.filter(pk=shop.pk).update(second_limit=50_000)
+    for name, limit in (("erin", None), ("fay", 59_999)):
+        address = f"{name}@shop.example"
+        make_person(shop, name, is_approver=True, email=address, approve_up_to=limit)
+    first = make_question(Shop.objects.get(pk=shop.pk), price=60_000)
+    say_yes(operation_of(first), approver)
+    second = Approval.objects.get(role="second_staff")
+    move(second, asked_at=-1.5)
+
+    assert remind() == 1
+    ((recipients, _, text),) = mails(box)
+    assert recipients == ["erin@shop.example"]
+    assert "second of two yeses" in text
 
 
 def test_a_question_put_off_is_not_reminded_of_until_it_is_late(shop, approver, box):

@@ -17,6 +17,7 @@ from accounts.models import Customer, Shop, User
 from agents import services
 from approvals import services as approvals
 from approvals.services import ExpiredError, SupersededError
+from tests.crash.faults import CommitFault, CommitStrike, around_commits
 from tests.crash.waiting import agree, assert_true, effects, go_on, states, waiting
 from tests.crash.world import Case, World
 from tests.two_people import loosen
@@ -39,7 +40,7 @@ def rules(world: World) -> Iterator[Rules]:
         shop.save(update_fields=list(fields))
 
     yield change
-    names = ("staff_limit", "refund_window_days", "customer_approval_seconds")
+    names = ("staff_limit", "second_limit", "refund_window_days", "customer_approval_seconds")
     loosen(world.row, **{name: before[name] for name in names})
 
 
@@ -145,7 +146,78 @@ def test_a_limit_that_is_lowered_meanwhile_brings_staff_in_and_then_it_is_paid(
     assert_true(case)
 
 
+def test_a_second_limit_that_comes_meanwhile_brings_two_of_staff_in(world: World, rules: Rules):
+    case = waiting(world, "refund", "agreed", price=40_000)
+    rules(second_limit=39_999)
+
+    task = go_on(case)
+
+    first, second = case.operations
+    assert (first.state, first.reason, first.granted_roles) == (
+        "superseded",
+        "policy_changed",
+        ["customer", "staff"],
+    )
+    assert (second.state, second.granted_roles) == (
+        "succeeded",
+        ["customer", "second_staff", "staff"],
+    )
+    assert (task.status, task.outcome) == ("succeeded", "done")
+    assert effects(case) == [("refund", 40_000)]
+    assert_true(case)
+
+
+@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("fault", CommitFault, ids=lambda fault: fault.name.lower())
+def test_a_yes_of_two_whose_commit_goes_unacknowledged_counts_once(
+    world: World, rules: Rules, fault: CommitFault, hit: int
+):
+    rules(second_limit=39_999)
+    case = waiting(world, "refund", price=40_000)
+    customers = case.question()
+    assert customers is not None
+    case.decide(customers)
+    strike = CommitStrike(fault, hit)
+
+    with around_commits(strike.around_commit):
+        agree(case)
+
+    assert strike.seen > hit
+    (operation,) = case.operations
+    assert operation.granted_roles == ["customer", "second_staff", "staff"]
+    answers = list(operation.approvals.order_by("id").values_list("role", "status"))
+    assert answers == [(role, "approved") for role in ("customer", "staff", "second_staff")]
+    assert effects(case) == []
+    go_on(case)
+    assert effects(case) == [("refund", 40_000)]
+    assert_true(case)
+
+
 # --- The people ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["staff", "second_staff"])
+def test_of_two_yeses_one_whose_right_shrinks_before_the_send_is_none(
+    world: World, rules: Rules, role: str
+):
+    rules(second_limit=39_999)
+    case = waiting(world, "refund", "agreed", price=40_000)
+    person = User.objects.filter(pk=world.answering(role).pk)
+    person.update(approve_up_to=39_999)
+
+    try:
+        go_on(case, until_asked=True)
+        assert states(case) == [
+            ("superseded", "approval_no_longer_valid"),
+            ("awaiting_approval", ""),
+        ]
+        assert effects(case) == []
+    finally:
+        person.update(approve_up_to=None)
+
+    go_on(case)
+    assert effects(case) == [("refund", 40_000)]
+    assert_true(case)
 
 
 def test_a_yes_of_staff_who_lose_the_right_before_the_send_is_none(world: World):

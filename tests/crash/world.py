@@ -104,6 +104,13 @@ class World:
     queue: Queue = field(default_factory=Queue)
     clock: Clock = field(default_factory=Clock)
 
+    def answering(self, role: str) -> User:
+        """Who of staff answers in this role."""
+        if role == "staff":
+            return self.staff
+        colleague = User.objects.filter(shop=self.row, username="a-colleague").first()
+        return colleague or User.objects.create_user("a-colleague", shop=self.row, is_approver=True)
+
     def case(self, kind: str, *, price: int = 4000, **fields: Any) -> "Case":
         """A new customer who wants one thing done."""
         number = next(_numbers)
@@ -195,7 +202,7 @@ class Case:
         decider = (
             approvals.by_customer(customer_id=self.customer.pk, actor=self.customer.actor)
             if approval.role == "customer"
-            else approvals.by_staff(self.world.staff)
+            else approvals.by_staff(self.world.answering(approval.role))
         )
         insist(
             lambda: approvals.decide(

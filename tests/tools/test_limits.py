@@ -26,6 +26,7 @@ from tools.models import Operation, State
 pytestmark = pytest.mark.django_db
 
 BOTH = ["customer", "staff"]
+TWO_OF_STAFF = ["customer", "staff", "second_staff"]
 
 
 @pytest.fixture
@@ -154,6 +155,69 @@ def test_the_verdict_keeps_what_was_added_up(customer):
         "limit": 10_000,
         "currency": "USD",
     }
+
+
+@pytest.mark.parametrize(
+    ("price", "asked"),
+    [(10_000, ["customer"]), (10_001, BOTH), (50_000, BOTH), (50_001, TWO_OF_STAFF)],
+)
+def test_two_of_staff_are_asked_above_the_second_limit_and_not_at_it(price, asked):
+    assert roles(make_customer(make_shop(second_limit=50_000)), price) == asked
+
+
+def test_the_second_limit_holds_for_the_sum_of_a_day_too():
+    customer = make_customer(make_shop(second_limit=50_000))
+
+    assert roles(customer, 30_000) == BOTH
+    assert roles(customer, 20_000) == BOTH
+    assert roles(customer, 1) == TWO_OF_STAFF
+
+
+def test_a_second_limit_below_the_first_asks_two_all_the_same():
+    customer = make_customer(make_shop(second_limit=5_000))
+
+    assert roles(customer, 5_000) == ["customer"]
+    assert roles(customer, 1) == TWO_OF_STAFF
+
+
+def test_the_second_limit_says_nothing_about_what_does_not_count():
+    ordinary, strict = (
+        make_customer(make_shop(second_limit=20_000, staff_also_for_cancel=counts))
+        for counts in (False, True)
+    )
+
+    assert roles(ordinary, 30_000, "cancel_order") == ["customer"]
+    assert roles(strict, 30_000, "cancel_order") == TWO_OF_STAFF
+
+
+@pytest.mark.parametrize(("price", "finding"), [(50_000, "allow"), (50_001, "ask")])
+def test_the_verdict_on_the_second_limit_keeps_what_was_added_up(price, finding):
+    customer = make_customer(make_shop(second_limit=50_000))
+    accepted = propose(make_caller(customer), make_order(make_line(price)))
+
+    assert isinstance(accepted, gateway.Accepted)
+    first, second = accepted.verdicts[-2:]
+    assert (first.rule, first.finding, first.inputs["limit"]) == ("staff_over_limit", "ask", 10_000)
+    assert (second.rule, second.finding) == ("second_staff_over_limit", finding)
+    assert second.inputs == {
+        "amount": price,
+        "other_refunds_24h": 0,
+        "limit": 50_000,
+        "currency": "USD",
+    }
+
+
+def test_where_two_are_asked_there_is_time_for_both():
+    shop = make_shop(
+        second_limit=50_000, customer_approval_seconds=100, staff_approval_seconds=1000
+    )
+    lives = [
+        make_operation(make_customer(shop), make_order(make_line(price)))
+        for price in (10_000, 50_000, 50_001)
+    ]
+
+    seconds = [(each.expires_at - each.created_at).total_seconds() for each in lives]
+    assert seconds == [100, 1100, 2100]
 
 
 def test_forty_and_sixty_go_out_with_the_customer_s_yes_alone(buyer):

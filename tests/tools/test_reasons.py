@@ -34,7 +34,10 @@ def test_every_rule_that_can_refuse_or_ask_has_its_words():
     assert set(reasons.RULES) - named == set()
 
 
-@pytest.mark.parametrize("rule", sorted(set(reasons.RULES) - {"staff_over_limit"}))
+LIMITS = {"staff_over_limit", "second_staff_over_limit"}
+
+
+@pytest.mark.parametrize("rule", sorted(set(reasons.RULES) - LIMITS))
 def test_words_come_even_where_an_older_verdict_looked_at_less(rule: str):
     why, change = said(rule)
 
@@ -54,6 +57,20 @@ def test_over_the_limit_the_sum_and_what_was_free_are_said():
 
     assert "$60.00 of the last 24 hours and $60.00 now is more than $100.00" in why
     assert "up to $40.00" in change
+
+
+def test_over_the_second_limit_it_is_said_that_two_people_were_asked():
+    why, change = said(
+        "second_staff_over_limit",
+        Finding.ASK,
+        amount=60_000,
+        other_refunds_24h=0,
+        limit=50_000,
+        currency="USD",
+    )
+
+    assert why.startswith("$600.00 is more than $500.00, so two different members of staff")
+    assert "With one of them this customer could have had up to $500.00" in change
 
 
 def test_when_the_day_is_used_up_nothing_was_free():

@@ -101,6 +101,11 @@ class Operation(models.Model):
                 condition=Q(required_roles__contains=["customer"]),
             ),
             models.CheckConstraint(
+                name="operation_second_staff_after_staff",
+                condition=~Q(required_roles__contains=["second_staff"])
+                | Q(required_roles__contains=["staff"]),
+            ),
+            models.CheckConstraint(
                 name="operation_sent_only_when_granted",
                 condition=~Q(state__in=AUTHORISED)
                 | Q(granted_roles__contains=models.F("required_roles")),
