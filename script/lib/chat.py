@@ -20,7 +20,10 @@ EXIT_REFUSED = 2
 EXIT_USAGE = 64
 EXIT_UNAVAILABLE = 69
 LOOK_EVERY = 0.25  # seconds
-STAFF_SIGN_IN = ("staff", "countersign-demo")
+ANOTHER = "a yes from another member of staff"
+# Two different people, for a refund above a second limit.
+STAFF = {"staff": "staff", "second_staff": "staff2"}
+PASSWORD = "countersign-demo"  # noqa: S105 - of the demo, printed by script/server
 ENDED = frozenset(EXIT_BY_STATUS)
 
 
@@ -142,7 +145,7 @@ class Conversation:
         action = task.get("action")
         if action is None or action["approval"] in self.asked:
             return
-        answer = self.options.answers[action["role"]]
+        answer = self.options.answers[_side(action["role"])]
         if answer is None and not self.can_ask:
             return
         if action["approval"] not in self.shown_cards:
@@ -173,7 +176,7 @@ class Conversation:
         """Ask at the terminal; None when nobody answers there in this moment."""
         if (-2, role) not in self.shown:
             self.shown.add((-2, role))
-            whose = "your yes" if role == "customer" else "a yes from staff"
+            whose = {"customer": "your yes", "staff": "a yes from staff"}.get(role, ANOTHER)
             self._say(f"  This needs {whose}. Type yes or no (or decide it in the browser): ")
         if not select.select([sys.stdin], [], [], LOOK_EVERY)[0]:
             return None
@@ -195,24 +198,24 @@ class Conversation:
         else:
             if answer == "no":
                 body["reason"] = "Declined from the terminal."
-            decided = self._as_staff(path, body)
+            decided = self._as_staff(STAFF[action["role"]], path, body)
         if decided.status_code >= 400:
             self._say(f"  The decision was not taken: {decided.json().get('detail', '')}")
         else:
-            self._say(f"  {action['role']} says {answer}")
+            who = "another member of staff" if action["role"] == "second_staff" else action["role"]
+            self._say(f"  {who} says {answer}")
 
-    def _as_staff(self, path: str, body: dict[str, str]) -> httpx.Response:
+    def _as_staff(self, name: str, path: str, body: dict[str, str]) -> httpx.Response:
         """Decide in a session of the console, as a member of staff would."""
         base = self.server.urls["web"]
         with httpx.Client(base_url=base, timeout=30, follow_redirects=True) as console:
             console.headers["Referer"] = console.headers["Origin"] = base
             console.get("/console/login/").raise_for_status()
-            name, password = STAFF_SIGN_IN
             console.post(
                 "/console/login/",
                 data={
                     "username": name,
-                    "password": password,
+                    "password": PASSWORD,
                     "csrfmiddlewaretoken": console.cookies["countersign_csrf"],
                 },
             ).raise_for_status()
@@ -231,6 +234,11 @@ class Conversation:
 
     def _say(self, text: str) -> None:
         print(text, flush=True)
+
+
+def _side(role: str) -> str:
+    """Whose answer of the options it is: both of staff have the same."""
+    return "customer" if role == "customer" else "staff"
 
 
 def _result(task: dict[str, Any]) -> dict[str, Any]:

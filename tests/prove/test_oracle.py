@@ -106,6 +106,28 @@ def test_over_the_limit_the_yes_of_staff_is_missed_even_if_the_product_asked_for
     assert judge(evidence(staff_limit=4000)) == []
 
 
+def yes_of(role: str, by: str) -> Any:
+    (approval,) = operation().approvals
+    return replace(approval, role=role, decided_by=by)
+
+
+def test_over_the_second_limit_the_yes_of_two_different_staff_is_missed():
+    customers, first = yes_of("customer", "customer:ada"), yes_of("staff", "staff:dana")
+    limits = {"staff_limit": 1000, "second_limit": 3999}
+    subject = ("unauthorised", f"operation {KEY}")
+
+    def with_yeses(*approvals: Any, **changes: Any) -> Evidence:
+        return evidence(operations=[operation(approvals=approvals)], **limits | changes)
+
+    assert found(with_yeses(customers, first)) == [subject]
+    assert only(with_yeses(customers, first)).says.startswith("no yes of the second_staff")
+    twice = with_yeses(customers, first, yes_of("second_staff", "staff:dana"))
+    assert found(twice) == [subject]
+    assert only(twice).says == "both yeses of staff are of staff:dana"
+    assert judge(with_yeses(customers, first, yes_of("second_staff", "staff:erin"))) == []
+    assert judge(with_yeses(customers, first, second_limit=4000)) == []
+
+
 def test_two_refunds_of_one_customer_count_together_towards_the_limit():
     second = operation(id=2, key="task-2-step-4", order_id="1043", task_id=2, reference="re_2b")
     seal = sealed().replace(b'"1042"', b'"1043"')

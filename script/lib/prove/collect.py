@@ -41,6 +41,7 @@ _TASKS = """
     FROM agents_task t ORDER BY t.id
 """
 _SAID = "SELECT task_id, ticket_id, text, at FROM agents_message WHERE author = 'agent' ORDER BY id"
+_LIMITS = "SELECT staff_limit, second_limit FROM accounts_shop"
 _WRITES = """
     SELECT task_id, (data ->> 'epoch')::bigint, action, at FROM audit_event
     WHERE task_id IS NOT NULL AND data ? 'epoch' ORDER BY id
@@ -51,6 +52,7 @@ def rows(instance: Instance) -> Evidence:
     """What the product itself has on record."""
     approvals = _by_operation(instance.read(_APPROVALS), _approval)
     attempts = _by_operation(instance.read(_ATTEMPTS), _attempt)
+    staff_limit, second_limit = instance.read(_LIMITS)[0]
     return Evidence(
         operations=[
             Operation(
@@ -93,7 +95,8 @@ def rows(instance: Instance) -> Evidence:
             Write(task_id=row[0], epoch=row[1], action=row[2], at=row[3])
             for row in instance.read(_WRITES)
         ],
-        staff_limit=instance.read("SELECT staff_limit FROM accounts_shop")[0][0],
+        staff_limit=staff_limit,
+        second_limit=second_limit,
     )
 
 

@@ -39,6 +39,7 @@ class Followed:
     submitted_at: float = 0.0
     ended_at: float = 0.0
     problem: str = ""
+    staff_turn: int = 0
 
 
 @dataclass
@@ -158,8 +159,12 @@ class Crowd:
             self._count("customer takes back", status)
 
     async def _staff_answer(self, item: Followed, action: dict[str, Any]) -> None:
-        self._staff_turn += 1
-        person = self.instance.staff[self._staff_turn % len(self.instance.staff)]
+        if action["role"] == "second_staff":
+            item.staff_turn += 1  # anybody but the first
+        else:
+            self._staff_turn += 1
+            item.staff_turn = self._staff_turn
+        person = self.instance.staff[item.staff_turn % len(self.instance.staff)]
         says = item.request.staff_says
         if item.request.staff_in_console:
             status = await person.decide_on_page(action, says)

@@ -148,6 +148,8 @@ class Evidence:
     quantities: dict[str, int] = field(default_factory=dict)
     accepted: set[int] = field(default_factory=set)
     staff_limit: int = 10_000
+    # Above this two different members of staff; None: nowhere.
+    second_limit: int | None = None
     chain: str = ""
     chain_holds: bool = True
 

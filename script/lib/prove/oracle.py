@@ -14,7 +14,7 @@ from script.lib.prove.evidence import ENDED, UNDECIDED, Call, Effect, Evidence, 
 from script.lib.prove.told import contradictions
 
 MAX_SENDS = 5
-STAFF, CUSTOMER = "staff", "customer"
+STAFF, SECOND, CUSTOMER = "staff", "second_staff", "customer"
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,12 @@ def unauthorised(evidence: Evidence) -> Iterator[Violation]:
         begun += [effect.at for effect in evidence.effects_of(operation)]
         if begun:
             yield from _missing_yes(operation, min(begun), _roles(evidence, operation))
+            yield from _same_person_twice(operation)
 
 
 def _roles(evidence: Evidence, operation: Operation) -> set[str]:
-    """Who had to say yes, worked out here once more: what the product required, and staff over
-    the limit whatever it thought."""
+    """Who had to say yes, worked out here once more: what the product required, and staff, or two
+    of them, over the limits whatever it thought."""
     roles = {CUSTOMER, *operation.required_roles}
     if operation.kind == "refund":
         earlier = [
@@ -110,8 +111,11 @@ def _roles(evidence: Evidence, operation: Operation) -> set[str]:
             for effect in evidence.effects_of(other)
             if effect.kind == "refund"
         ]
-        if (operation.amount or 0) + sum(earlier) > evidence.staff_limit:
+        total = (operation.amount or 0) + sum(earlier)
+        if total > evidence.staff_limit:
             roles.add(STAFF)
+        if evidence.second_limit is not None and total > evidence.second_limit:
+            roles |= {STAFF, SECOND}
     return roles
 
 
@@ -133,6 +137,18 @@ def _missing_yes(
             yield Violation(
                 "unauthorised", f"operation {operation.key}", says, {"first": _text(first_byte)}
             )
+
+
+def _same_person_twice(operation: Operation) -> Iterator[Violation]:
+    """Two of staff are two people."""
+    said_yes = [
+        approval.decided_by
+        for approval in operation.approvals
+        if approval.role in {STAFF, SECOND} and approval.status == "approved"
+    ]
+    if len(said_yes) != len(set(said_yes)):
+        says = f"both yeses of staff are of {said_yes[0]}"
+        yield Violation("unauthorised", f"operation {operation.key}", says)
 
 
 def differing(evidence: Evidence) -> Iterator[Violation]:
