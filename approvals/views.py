@@ -19,6 +19,7 @@ from approvals.forms import SNOOZES, DecisionForm
 from approvals.models import Approval
 from tools.explain import list_verdicts
 from tools.facts import FactsNow, look_up
+from tools.models import Operation
 from tools.operations import OperationStateError
 
 # Gives what a layer above knows of the conversation that a question came from.
@@ -112,20 +113,30 @@ def _before_a_yes(
     """A yes about money makes sure that it is them, and any yes needs the order as it was sealed.
 
     An order that has changed ends the question, so that the agent can ask anew. A shop that cannot
-    be asked forbids nothing here: everything is decided again before sending.
+    be asked forbids nothing here: everything is decided again before sending. Whoever may not say yes
+    ends nothing either.
     """
     sight = shown.see(approval, viewer=user)
+    operation = sight.operation
+    bar = entitlement.bar_to(user.pk, operation, role=approval.role, is_yes=True)
+    if sight.is_open and bar is not None:
+        return _barred(bar, operation, user)
     if sight.needs_password:
         given = form.cleaned_data
         doubt = doubt_about(request, password=given["password"], code=given["code"])
         if doubt is not None:
             return Refusal(doubt.status, f"{doubt.value} Nothing was decided.", field=doubt.field)
     if sight.is_open and sight.is_about_an_order:
-        facts = look_up(approval.operation.customer, sight.content)
+        facts = look_up(operation.customer, sight.content)
         if facts.has_changed:
-            services.supersede(operation_id=approval.operation_id, reason="order_changed")
+            services.supersede(operation_id=operation.pk, reason="order_changed")
             return Refusal(409, ORDER_CHANGED, facts=facts)
     return None
+
+
+def _barred(bar: Bar, operation: Operation, user: User) -> Refusal:
+    why = entitlement.in_words(bar, operation, user_id=user.pk)
+    return Refusal(403, f"{why} Nothing was decided.")
 
 
 def _refused(exc: services.DecisionError, user: User) -> Refusal:
@@ -135,8 +146,7 @@ def _refused(exc: services.DecisionError, user: User) -> Refusal:
         case services.ExpiredError():
             return EXPIRED
         case services.NotAllowedError(bar=bar, approval=approval):
-            why = entitlement.in_words(bar, approval.operation, user_id=user.pk)
-            return Refusal(403, f"{why} Nothing was decided.")
+            return _barred(bar, approval.operation, user)
         case services.ReasonNeededError():
             return REASON_NEEDED
         case services.AlreadyDecidedError():

@@ -21,6 +21,7 @@ from tests.console.desk import (
 )
 from tests.console.test_admin import form_of
 from tests.factories import make_shop, say_yes
+from tools.facts import FactsNow
 
 INBOX = reverse("console:queue")
 APPROVE = 'name="decision" value="approve"'
@@ -183,6 +184,18 @@ def test_the_task_shows_both_questions_and_why_two_were_asked(second, approver, 
     assert page_of(second) in page
     assert "second staff" in page
     assert "two different members of staff were asked" in page
+
+
+def test_a_forbidden_yes_does_not_end_a_question_whose_order_has_changed(
+    second, approver, sign_in, monkeypatch
+):
+    client = sign_in(approver)
+    before = everything(second)
+    monkeypatch.setattr("approvals.views.look_up", lambda *_: FactsNow([], has_changed=True))
+
+    assert decide(client, second, "approve").status_code == 403
+
+    assert everything(second) == before
 
 
 # --- What a right reaches to ----------------------------------------------------------------------
