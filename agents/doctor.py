@@ -21,6 +21,8 @@ from django.db.migrations.executor import MigrationExecutor
 
 from accounts.models import Shop
 from audit.models import Unsealed
+from tools.history import read_identity
+from tools.models import LookFirst
 
 OK, WARN, BAD = "ok", "warning", "wrong"
 SECONDS = 3.0
@@ -120,6 +122,18 @@ def _guards() -> Look:
         yield OK, f"{sum(there for _, there in found.values())} triggers, all on"
 
 
+def _history() -> Look:
+    """After a restore or a failover shops are asked first, which somebody should know."""
+    if read_identity() is None:
+        yield WARN, "the role may not read pg_control_system(): a failover is not noticed by itself"
+    period = LookFirst.objects.filter(is_on=True).first()
+    if period is None:
+        yield OK, "sends as usual"
+    else:
+        since, until = (f"{at:%Y-%m-%d %H:%M} UTC" for at in (period.since, period.until))
+        yield WARN, f"commits since {since} may be missing; shops are asked first until {until}"
+
+
 def _clock() -> Look:
     began = time.time()
     (theirs,) = _row("SELECT extract(epoch FROM clock_timestamp())::float8")
@@ -193,6 +207,7 @@ _LOOKS: dict[str, Callable[[], Look]] = {
     "migrations": _migrations,
     "role": _role,
     "guards": _guards,
+    "history": _history,
     "clock": _clock,
     "redis": _redis,
     "workers": _workers,

@@ -81,6 +81,18 @@ def test_a_superuser_is_warned_about_and_a_role_without_rights_is_wrong(only):
 
 
 @pytest.mark.django_db
+def test_after_a_restore_it_says_that_shops_are_asked_first(only):
+    only("history")
+    assert states("history") == [doctor.OK]
+
+    call_command("after_restore", since="2026-01-31T14:05:00Z", by="dana", verbosity=0)
+
+    (finding,) = doctor.examine()
+    assert finding.state == doctor.WARN
+    assert "since 2026-01-31 14:05 UTC" in finding.text
+
+
+@pytest.mark.django_db
 def test_clocks_that_differ_and_a_redis_that_forgets_are_wrong(only, monkeypatch):
     only("clock")
     now = time.time

@@ -12,7 +12,7 @@ class Command(BaseCommand):
     """Exit 0 when nothing is wrong, 1 when something is. Warnings are told and do not count."""
 
     help = (
-        "Looks at settings, database (version, migrations, rights, guards, clock), Redis, workers, sealer, "
+        "Looks at settings, database (version, migrations, rights, guards, history, clock), Redis, workers, sealer, "
         "model, shops and mail, and prints a line for each. Exit 1 when something is wrong."
     )
     # What they would say is a line of the table.
