@@ -173,8 +173,9 @@ def _initialise(cluster: Cluster) -> None:
         found = marker.read_text().strip()
         if found != MAJOR:
             raise SetupError(
-                f"{cluster.data} was written by PostgreSQL {found} and this is {MAJOR}. Move the "
-                "data with pg_dump and psql, or start with a fresh folder: COUNTERSIGN_DATA=…"
+                f"{cluster.data} was written by PostgreSQL {found} and this is {MAJOR}. Move the data "
+                "with script/backup of the version before and script/restore of this one "
+                "(docs/upgrading.md), or start with a fresh folder: COUNTERSIGN_DATA=…"
             )
         return
     # Beside its place and renamed when finished: a first start that was cut short leaves no half.
