@@ -15,6 +15,7 @@ from django.db import models
 
 from accounts.models import Shop
 from agents import wording
+from agents.api import stream
 from agents.chat import allowance
 from agents.services import tickets
 from tests.test_requirements import LINK, defined_in
@@ -103,6 +104,11 @@ def test_every_reason_for_a_hand_off_is_explained():
              "At ten times the load", "Pauses against progress", "What is not there"],
         ),
         ("docs/decisions/exhaustive-model.md", ["The limits"]),
+        (
+            "docs/upgrading.md",
+            ["In order", "Expand, then contract", "Two versions on one queue",
+             "Letting a worker go", "Going back", "What belongs to a version"],
+        ),
         ("SECURITY.md", ["What is promised of a refund", "What is not promised"]),
     ],
 )  # fmt: skip
@@ -164,6 +170,24 @@ def test_everything_waits_for_the_stores_and_the_migrations():
     assert services["release"]["restart"] == "no"
     assert services["redis"]["command"][-2:] == ["--maxmemory-policy", "noeviction"]
     assert int(services["postgres"]["image"].partition(":")[2]) >= 16
+
+
+def test_the_proxy_lets_through_what_sockets_and_streams_need():
+    (sample,) = re.findall(r"```nginx\n(.+?)```", DEPLOY, re.DOTALL)
+    said = [" ".join(line.split()) for line in sample.splitlines()]
+
+    assert {
+        'map $http_upgrade $connection_upgrade { default upgrade; "" close; }',
+        "proxy_http_version 1.1;",
+        "proxy_set_header Host $host;",
+        "proxy_set_header X-Forwarded-Proto $scheme;",
+        "proxy_set_header Upgrade $http_upgrade;",
+        "proxy_set_header Connection $connection_upgrade;",
+        "proxy_buffering off;",
+        "location = /metrics { return 404; }",
+    } <= set(said)
+    (quiet,) = re.findall(r"proxy_read_timeout (\d+)s;", sample)
+    assert int(quiet) > 2 * stream.HEARTBEAT_SECONDS
 
 
 def test_no_secret_is_written_into_compose_and_nothing_is_published_to_the_world():
