@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -74,6 +75,12 @@ def spoil_the_manifest(path: Path) -> None:
     _pack(path, {archive.MANIFEST: b'{"format": "countersign.backup/1"}'})
 
 
+def spoil_the_types(path: Path) -> None:
+    with zipfile.ZipFile(path) as old:
+        told = json.loads(old.read(archive.MANIFEST))
+    _pack(path, {archive.MANIFEST: json.dumps({**told, "keys": {}, "rows": ["x"]}).encode()})
+
+
 def be_of_another_form(path: Path) -> None:
     _pack(path, {archive.MANIFEST: b'{"format": "countersign.backup/2"}'})
 
@@ -93,7 +100,7 @@ def _pack(path: Path, changes: dict[str, bytes]) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [cut, cut_at_the_beginning, change_a_byte_of_the_dump, exchange_the_dump, add_a_file,
-     spoil_the_manifest, be_of_another_form, be_something_else, Path.unlink],
+     spoil_the_manifest, spoil_the_types, be_of_another_form, be_something_else, Path.unlink],
 )  # fmt: skip
 def test_a_file_that_is_not_as_it_was_written_is_refused_and_no_database_is_asked(
     tmp_path, monkeypatch, capsys, spoil

@@ -159,9 +159,18 @@ def _manifest(file: zipfile.ZipFile) -> Manifest:
         if told["format"] != FORMAT:
             raise NoBackupError(f"the file is of the form {told['format']!r}, not {FORMAT!r}")
         told["head"] = Head(**told["head"]) if told["head"] else None
-        return Manifest(**{field.name: told[field.name] for field in fields(Manifest)})
-    except (ValueError, KeyError, TypeError) as exc:
+        manifest = Manifest(**{field.name: told[field.name] for field in fields(Manifest)})
+        _require_shape(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise NoBackupError(f"the manifest cannot be read: {exc!r}") from exc
+    return manifest
+
+
+def _require_shape(manifest: Manifest) -> None:
+    """Raise TypeError, KeyError or AttributeError where a list or a number is something else."""
+    keys = manifest.keys["encryption"] + manifest.keys["seal"]
+    "".join([manifest.taken_at, *manifest.migrations, *manifest.roles, *manifest.rows, *keys])
+    sum([manifest.postgres, manifest.dump_bytes, *manifest.rows.values()])
 
 
 def _compare(backup: Backup) -> None:
