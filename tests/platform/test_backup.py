@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing_extensions import override
 
 from audit import keys as seal_keys
 from audit.models import Event
-from script.lib import postgres
+from script.lib import environment, keys, postgres, record, server
 from script.lib.backup import archive, programs, restore, take
 from script.lib.backup import place as places
 from script.lib.backup.archive import NoBackupError
@@ -197,6 +198,48 @@ def test_keys_are_named_as_the_seals_name_them(settings):
 
     assert places.seal_ids(env) == [mine, seal_keys.key_id(private)]
     assert len(places.encryption_ids({"COUNTERSIGN_ENCRYPTION_KEYS": "a, b,"})) == 2
+
+
+def test_a_deployments_settings_stand_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("COUNTERSIGN_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("DATABASE_URL", place("postgres").url)
+    for name in ("COUNTERSIGN_DEMO", "COUNTERSIGN_PUBLIC_URL", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+    there = places.with_database(lambda there: there)
+
+    assert there.url == place("postgres").url
+    assert {"COUNTERSIGN_DEMO", "COUNTERSIGN_PUBLIC_URL"} & there.env.keys() == set()
+    assert not (tmp_path / "data").exists()
+
+
+def test_beside_a_database_of_the_persons_own_the_keys_of_the_data_folder_count(
+    tmp_path, monkeypatch
+):
+    kept = keys.load(tmp_path)
+    monkeypatch.setenv("COUNTERSIGN_DATA", str(tmp_path))
+    monkeypatch.setenv("DATABASE_URL", place("postgres").url)
+    for name in kept:
+        monkeypatch.delenv(name)
+
+    there = places.with_database(lambda there: there)
+
+    assert {name: there.env[name] for name in kept} == kept
+
+
+def test_the_database_of_a_running_server_is_the_one_that_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("COUNTERSIGN_DATA", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL")
+    record.save(tmp_path, record.fresh(ports={}, urls={"web": "http://127.0.0.1:8000"}))
+    environment.write(tmp_path / "env", {"DATABASE_URL": "postgresql:///given", "PORT": "8000"})
+    lock = server.lock_folder(tmp_path)
+
+    there = places.with_database(lambda there: there)
+    with pytest.raises(SetupError, match="a server already runs"):
+        places.with_database(lambda there: there, stopped=True)
+
+    os.close(lock)
+    assert (there.url, there.env["PORT"]) == ("postgresql:///given", "8000")
 
 
 def test_with_a_database_and_no_keys_nothing_is_made_up(tmp_path, monkeypatch):
