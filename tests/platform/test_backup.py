@@ -196,7 +196,7 @@ def test_keys_are_named_as_the_seals_name_them(settings):
     retired = base64.b64encode(private.public_bytes_raw()).decode()
     env = {"COUNTERSIGN_SEAL_KEY": settings.SEAL_KEY, "COUNTERSIGN_SEAL_PUBLIC_KEYS": retired}
 
-    assert places.seal_ids(env) == [mine, seal_keys.key_id(private)]
+    assert list(places.seal_keys(env)) == [mine, seal_keys.key_id(private)]
     assert len(places.encryption_ids({"COUNTERSIGN_ENCRYPTION_KEYS": "a, b,"})) == 2
 
 

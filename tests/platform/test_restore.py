@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from script.lib.backup import archive, restore, take, target
+from script.lib.backup import place as places
 from script.lib.backup.place import Place
 from script.lib.bootstrap import SetupError
 from tests.databases import ME, applied, ask, made, made_beside, other, place, put_back
@@ -24,6 +25,26 @@ def assert_unchanged(name: str, tables: list[str]) -> None:
     found = ask(name, "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
     assert [table for (table,) in found] == tables
     assert made_beside(name) == [name]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("forged", "why"),
+    [
+        ({"dump_sha256": "00" * 32}, "its signature is false"),
+        ({"taken_at": "2026-02-01T00:00:00Z"}, "its signature is false"),
+        ({"signature": "00" * 64}, "its signature is false"),
+        ({"signed_by": "0123456789abcdef"}, "with the key 0123456789abcdef, which is not known"),
+    ],
+)
+def test_what_another_hand_has_made_is_refused_and_nothing_is_changed(tmp_path, other, forged, why):
+    with archive.reading(made(tmp_path)) as backup:
+        other_hands = replace(backup, manifest=replace(backup.manifest, **forged))
+
+        with pytest.raises(SetupError, match=why):
+            restore.restore(other_hands, place(other), ME)
+
+    assert_unchanged(other, [])
 
 
 @pytest.mark.django_db
@@ -186,6 +207,7 @@ def test_rows_that_are_not_those_of_the_manifest_are_refused(tmp_path, other, ma
     path = take.take(place(), tmp_path)
     with archive.reading(path) as backup:
         told = replace(backup.manifest, rows={**backup.manifest.rows, "agents_task": 10**6})
+        told = replace(told, signature=places.signer(place().env).sign(told.content()).hex())
 
         with pytest.raises(SetupError, match="not those of the manifest: agents_task"):
             restore.restore(replace(backup, manifest=told), place(other), ME)

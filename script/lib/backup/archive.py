@@ -1,16 +1,16 @@
 """One backup, one file: a zip with the dump and a manifest that says what it is.
 
 Both lie in it as they are, so that any zip program gives out a dump that `pg_restore` reads. The
-digest finds a file that was cut or damaged; whoever may write to it could also write another digest.
+digest finds a dump that was cut or exchanged, and the signature a manifest that was.
 """
 
 import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,9 +43,16 @@ class Manifest:
     rows: dict[str, int]  # of every table
     roles: list[str]  # that have grants in it
     keys: dict[str, list[str]]  # ids of the keys that it cannot be read or checked without
+    signed_by: str  # the id of the seal key
     dump_bytes: int = 0
     dump_sha256: str = ""
     format: str = FORMAT
+    signature: str = ""
+
+    def content(self) -> bytes:
+        """What the signature is of: everything else."""
+        told = asdict(replace(self, signature=""))
+        return json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
 
 
 class NoBackupError(SetupError):
@@ -93,9 +100,10 @@ class Draft:
                 self._total.update(chunk)
                 self._bytes += len(chunk)
 
-    def finish(self, manifest: dict[str, Any]) -> Manifest:
-        """Write the manifest with the dump's size and digest, and close the zip."""
+    def finish(self, manifest: dict[str, Any], sign: Callable[[bytes], bytes]) -> Manifest:
+        """Write the manifest with the dump's size and digest, signed, and close the zip."""
         whole = Manifest(**manifest, dump_bytes=self._bytes, dump_sha256=self._total.hexdigest())
+        whole = replace(whole, signature=sign(whole.content()).hex())
         self._zip.writestr(MANIFEST, json.dumps(asdict(whole), indent=2) + "\n")
         self._zip.close()
         self._is_finished = True
@@ -169,7 +177,17 @@ def _manifest(file: zipfile.ZipFile) -> Manifest:
 def _require_shape(manifest: Manifest) -> None:
     """Raise TypeError, KeyError or AttributeError where a list or a number is something else."""
     keys = manifest.keys["encryption"] + manifest.keys["seal"]
-    "".join([manifest.taken_at, *manifest.migrations, *manifest.roles, *manifest.rows, *keys])
+    bytes.fromhex(manifest.signature)
+    "".join(
+        [
+            manifest.signed_by,
+            manifest.taken_at,
+            *manifest.migrations,
+            *manifest.roles,
+            *manifest.rows,
+            *keys,
+        ]
+    )
     sum([manifest.postgres, manifest.dump_bytes, *manifest.rows.values()])
 
 

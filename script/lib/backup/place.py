@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
 
 from script.lib import environment, keys, ports, postgres, record, redis_server, server
 from script.lib.bootstrap import SetupError
@@ -93,12 +96,17 @@ def encryption_ids(env: Mapping[str, str]) -> list[str]:
     return [_id(key.strip().encode()) for key in found if key.strip()]
 
 
-def seal_ids(env: Mapping[str, str]) -> list[str]:
-    """The ids of the keys whose seals can be checked, as the seals themselves name them."""
-    private = Ed25519PrivateKey.from_private_bytes(base64.b64decode(env["COUNTERSIGN_SEAL_KEY"]))
+def seal_keys(env: Mapping[str, str]) -> dict[str, Ed25519PublicKey]:
+    """The public keys that are believed, by the ids that seals name them with; our own comes first."""
     retired = env.get("COUNTERSIGN_SEAL_PUBLIC_KEYS", "").split(",")
     raw = [base64.b64decode(text.strip()) for text in retired if text.strip()]
-    return [_id(public) for public in (private.public_key().public_bytes_raw(), *raw)]
+    keys = [signer(env).public_key(), *map(Ed25519PublicKey.from_public_bytes, raw)]
+    return {_id(key.public_bytes_raw()): key for key in keys}
+
+
+def signer(env: Mapping[str, str]) -> Ed25519PrivateKey:
+    """The key that signs the trail's seals."""
+    return Ed25519PrivateKey.from_private_bytes(base64.b64decode(env["COUNTERSIGN_SEAL_KEY"]))
 
 
 def _id(key: bytes) -> str:

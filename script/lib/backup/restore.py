@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 import psycopg
+from cryptography.exceptions import InvalidSignature
 from psycopg.conninfo import make_conninfo
 
 from script.lib.backup import archive, place, programs, target
@@ -91,6 +92,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 def restore(backup: Backup, there: Place, wishes: Wishes) -> None:
     """Put the backup in the place of the database. Raises SetupError with nothing changed."""
     manifest = backup.manifest
+    _require_signature(manifest, there)
     with psycopg.connect(there.url) as connection:
         major = server_major(connection)
         old = target.look_at(connection)
@@ -112,6 +114,20 @@ def restore(backup: Backup, there: Place, wishes: Wishes) -> None:
     _say_done(manifest, there, kept)
 
 
+def _require_signature(manifest: Manifest, there: Place) -> None:
+    """Refuse what somebody else may have made: whoever writes a database makes themselves its admin."""
+    key = place.seal_keys(there.env).get(manifest.signed_by)
+    if key is None:
+        raise SetupError(
+            f"it is signed with the key {manifest.signed_by}, which is not known here: set "
+            "COUNTERSIGN_SEAL_KEY as it was, or its public key in COUNTERSIGN_SEAL_PUBLIC_KEYS"
+        )
+    try:
+        key.verify(bytes.fromhex(manifest.signature), manifest.content())
+    except InvalidSignature as exc:
+        raise SetupError("its signature is false: the manifest was changed") from exc
+
+
 def _require_fit(manifest: Manifest, there: Place, major: int, roles: set[str]) -> None:
     """Refuse what could not be read or run afterwards, before anything is made."""
     if manifest.postgres > major:
@@ -123,7 +139,7 @@ def _require_fit(manifest: Manifest, there: Place, major: int, roles: set[str]) 
             "here. Restore it with that version's checkout"
         )
     needed = {*manifest.keys["encryption"], *manifest.keys["seal"]}
-    missing = needed - {*place.encryption_ids(there.env), *place.seal_ids(there.env)}
+    missing = needed - {*place.encryption_ids(there.env), *place.seal_keys(there.env)}
     if missing:
         raise SetupError(
             f"the keys {', '.join(sorted(missing))} are not here. Set what was set at the time of "

@@ -62,7 +62,7 @@ def take(there: Place, into: Path, folder: Path | None = None) -> Path:
         say(f"Dumping the database as of {facts['taken_at']}")
         with archive.writing(path) as draft:
             _dump(draft, pg_dump, there.url, snapshot)
-            manifest = draft.finish(facts)
+            manifest = draft.finish(facts, place.signer(there.env).sign)
     rows, size = sum(manifest.rows.values()), manifest.dump_bytes / 1e6
     say(f"{rows:,} rows of {len(manifest.rows)} tables in {size:,.1f} MB")
     return path
@@ -123,6 +123,7 @@ def _facts(connection: psycopg.Connection[Any], there: Place, moment: datetime) 
             "encryption": place.encryption_ids(there.env),
             "seal": [key_id for (key_id,) in seals],
         },
+        "signed_by": next(iter(place.seal_keys(there.env))),
     }
 
 
