@@ -3,10 +3,11 @@
 from typing import Any
 
 from celery import shared_task
+from celery.signals import worker_init, worker_process_shutdown, worker_shutdown
 from django.utils import timezone
 
 from accounts import services as accounts
-from agents import dispatch, services
+from agents import dispatch, services, telemetry
 from agents.services import erasure, erasure_list, retention
 from approvals import services as approvals
 
@@ -45,3 +46,14 @@ def let_go(**_: Any) -> None:
 @shared_task(name=dispatch.TELL_SHOPS, ignore_result=True)
 def tell_shops(**_: Any) -> None:
     accounts.tell_shops_of_revocations()
+
+
+@worker_init.connect
+def prepare_telemetry(**_: Any) -> None:
+    telemetry.prepare()
+
+
+@worker_shutdown.connect
+@worker_process_shutdown.connect
+def stop_telemetry(**_: Any) -> None:
+    telemetry.stop()

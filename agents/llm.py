@@ -41,9 +41,11 @@ __all__ = [
     "complete",
     "cost",
     "estimate_tokens",
+    "takes_temperature",
 ]
 
 CONNECT_SECONDS = 5
+TEMPERATURE = 0
 CHARS_PER_TOKEN = 8  # more than any tokenizer's average: beyond it a reply ignores its limit
 MAX_RETRY_AFTER = 3600.0
 
@@ -129,6 +131,11 @@ def complete(
         response.close()
 
 
+def takes_temperature(model: str) -> bool:
+    """Whether the model is sent TEMPERATURE: all are, but those that were found to refuse one."""
+    return (settings.OPENAI_BASE_URL, model, "temperature") not in _not_taken
+
+
 def estimate_tokens(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> int:
     """An upper bound of the prompt's tokens, cheap enough to take before every call.
 
@@ -177,7 +184,7 @@ def _body(
     body: dict[str, Any] = {
         "model": model,
         "messages": messages,
-        "temperature": 0,
+        "temperature": TEMPERATURE,
         "max_completion_tokens": max_output_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},

@@ -164,6 +164,9 @@ class Task(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     cancel_requested_at = models.DateTimeField(null=True)
+    # W3C trace contexts (agents.telemetry): where it began, and where it goes on since it last waited.
+    traceparent = models.CharField(max_length=55, blank=True, default="", db_default="")
+    traceparent_resumed = models.CharField(max_length=55, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

@@ -6,7 +6,18 @@ from typing import Any
 
 from django.db import transaction
 
-from agents import budgets, dispatch, engine, events, forms, llm, prompting, store, telling
+from agents import (
+    budgets,
+    dispatch,
+    engine,
+    events,
+    forms,
+    llm,
+    prompting,
+    store,
+    telemetry,
+    telling,
+)
 from agents.budgets import Amount
 from agents.models import Outcome, Step, StepKind, StepStatus, TaskStatus
 from agents.moves import CallModel, CallTool, HandOff, Move, Reply
@@ -295,8 +306,17 @@ class Recording:
         )
         self.step.verdict = gateway.summary(verdicts)[:200]
 
+    def _keep_trace(self) -> None:
+        """Where the task's next stretches belong, as far as anybody is told of them."""
+        here = telemetry.here()
+        if here and not self.task.traceparent:
+            self.task.traceparent = here
+        if here and self.held.is_resumed:
+            self.task.traceparent_resumed = here
+
     def _save(self) -> None:
         task = self.task
+        self._keep_trace()
         task.save(
             update_fields=[
                 "status",
@@ -308,6 +328,8 @@ class Recording:
                 "steps_planned",
                 "active_ms",
                 "finished_at",
+                "traceparent",
+                "traceparent_resumed",
             ]
         )
         transaction.on_commit(lambda: events.ring(task.pk, task.ticket_id))

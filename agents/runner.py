@@ -1,10 +1,12 @@
 """Run one claimed step: the outside call, with no transaction and no connection held."""
 
+from functools import partial
+
 from django.conf import settings
 from django.utils import timezone
 
 from accounts.services import ShopUnavailableError
-from agents import llm
+from agents import llm, telemetry
 from agents.drafts import Draft
 from agents.models import StepKind
 from agents.outcomes import (
@@ -16,6 +18,7 @@ from agents.outcomes import (
     StepOutcome,
     ToolExamined,
 )
+from agents.prompting import Request
 from agents.store import Claim
 from approvals.services import is_still_granted
 from tools import gateway, reconcile, sending
@@ -34,8 +37,14 @@ def run(held: Claim) -> StepOutcome:
     """What the claimed step comes to. Writes nothing but an operation's own sending."""
     if held.step.lost >= MAX_LOST:
         return _end_after_a_look(held)
-    if held.step.kind == StepKind.MODEL:
-        return _ask_model(held)
+    if held.step.kind != StepKind.MODEL:
+        return telemetry.call(held, _use_tool)
+    if held.model_request is None or held.spent_budget:
+        return GiveUp(f"{held.spent_budget}_budget_spent")
+    return telemetry.call(held, partial(_ask_model, held.model_request))
+
+
+def _use_tool(held: Claim) -> StepOutcome:
     try:
         if held.step.operation is not None:
             return OperationStands(_drive(held.step.operation, held.lease))
@@ -80,10 +89,7 @@ def _give_up(held: Claim, reason: str) -> GiveUp:
     return GiveUp(reason)
 
 
-def _ask_model(held: Claim) -> StepOutcome:
-    request = held.model_request
-    if request is None or held.spent_budget:
-        return GiveUp(f"{held.spent_budget}_budget_spent")
+def _ask_model(request: Request, held: Claim) -> StepOutcome:
     leave_database()
     reach(Point.C06)
     try:

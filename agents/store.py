@@ -87,6 +87,8 @@ class Claim:
     messages: tuple[Said, ...]
     lease: Lease
     claimed_at: float
+    # It goes on after a wait for a person or an outcome.
+    is_resumed: bool = False
     # For a model step: what to send, and the budget that does not allow it, if one does not.
     model_request: prompting.Request | None = None
     spent_budget: str = ""
@@ -149,7 +151,8 @@ def _start(task: Task, claimed_at: float) -> Claim:
         budgets.charge_unknown(task, step)
     if step.heard_seq is None and step.kind == StepKind.MODEL:
         step.heard_seq = task.ticket.last_seq
-    if step.status != StepStatus.WAITING:  # going on after a wait is not another try
+    is_resumed = step.status == StepStatus.WAITING
+    if not is_resumed:  # going on after a wait is not another try
         step.attempts += 1
     step.status = StepStatus.STARTED
     step.started_at = step.started_at or now
@@ -184,6 +187,7 @@ def _start(task: Task, claimed_at: float) -> Claim:
         messages=messages,
         lease=Lease(epoch=task.epoch, ends_at=claimed_at + settings.LEASE_SECONDS),
         claimed_at=claimed_at,
+        is_resumed=is_resumed,
         model_request=request,
         spent_budget=spent_budget,
     )

@@ -88,6 +88,22 @@ if ABLATE and not DEMO:
 SWEEP_SECONDS = env.integer("COUNTERSIGN_SWEEP_SECONDS", 5, minimum=1)
 CELERY_BROKER_URL = REDIS_URL
 
+# --- Telemetry --------------------------------------------------------------------------------
+# OpenTelemetry's own variables, which its SDK reads for itself; here is only whether to begin at all.
+# The collector is the operator's own, like the database: no rule for shops' addresses holds for it.
+_OTLP = env.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+_OTLP_OFF = env.flag("OTEL_SDK_DISABLED", default=False)
+TELEMETRY_TRACES = (
+    bool(_OTLP or env.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")) and not _OTLP_OFF
+)
+TELEMETRY_METRICS = (
+    bool(_OTLP or env.text("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "")) and not _OTLP_OFF
+)
+TELEMETRY = TELEMETRY_TRACES or TELEMETRY_METRICS
+TELEMETRY_CONTENT = env.flag("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", default=False)
+if TELEMETRY and env.text("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf") != "http/protobuf":
+    env.faults.append("OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is spoken here")
+
 # --- Doors ------------------------------------------------------------------------------------
 # Limits for one customer or one member of staff; those at once are counted in each web process.
 API_READS_PER_MINUTE = env.integer("COUNTERSIGN_API_READS_PER_MINUTE", 600, minimum=1)

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from accounts.models import Customer, Role
 from accounts.services import ensure_delegation
-from agents import form_words, forms, services
+from agents import form_words, forms, services, telemetry
 from agents.api import access, idempotency, paging, problems, shapes, spec, stream
 from agents.api import representations as show
 from agents.api.base import ApiView
@@ -58,6 +58,7 @@ class SubmittingView(ApiView):
         submitted = services.submit(
             customer_id=self.customer.customer_id,
             client_message_id=idempotency.message_id_of(key),
+            traceparent=telemetry.read_traceparent(self.http.headers.get("traceparent", "")),
             now=timezone.now(),
             **where,
         )

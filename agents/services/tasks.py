@@ -7,7 +7,7 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
-from agents import dispatch, events, record, runner, store, telling
+from agents import dispatch, events, record, runner, store, telemetry, telling
 from agents.models import Task
 from agents.store import StaleClaimError
 from approvals import services as approvals
@@ -37,7 +37,8 @@ def advance(*, task_ids: Sequence[int]) -> None:
 
 def _advance_one(held: store.Claim) -> None:
     try:
-        record.record(held, runner.run(held))
+        with telemetry.stretch(held):
+            record.record(held, runner.run(held))
     except StaleClaimError:
         logger.info("task %s is held by another worker now", held.task.pk)
     except Exception:

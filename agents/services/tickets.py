@@ -103,13 +103,15 @@ def submit(
     agent: str = "support",
     locale: str = "",
     form: CallTool | None = None,
+    traceparent: str = "",
 ) -> Submitted:
     """Take a customer's message: it joins the ticket's live task, or opens a new one.
 
     Without a ticket it goes to the customer's newest open one that the agent still speaks in. The
     same client_message_id again gives what came of the first. With a `form` (agents.forms) the
     message is that form: it always opens a task, in a ticket of its own where another is under way
-    or staff speak. In `locale`, if given, code answers from now on. Raises TicketNotFoundError,
+    or staff speak. In `locale`, if given, code answers from now on. A new task is told of in the trace
+    of `traceparent` (agents.telemetry). Raises TicketNotFoundError,
     TicketClosedError, TooManyOpenTasksError, TooManyRequestsError or MessageReusedError; nothing is
     written then. A card number in the text is hidden before anything keeps it, and they are told.
     """
@@ -149,7 +151,7 @@ def submit(
     if live is not None or ticket.speaker == Speaker.STAFF:
         ring_after_commit(ticket.pk, live)
         return Submitted(ticket, message, live, is_new=False)
-    task = _open_task(customer, ticket, message, agent, form, now)
+    task = _open_task(customer, ticket, message, agent, form, traceparent, now)
     reach(Point.C01)
     return Submitted(ticket, message, task, is_new=True)
 
@@ -294,6 +296,7 @@ def _open_task(
     message: Message,
     agent: str,
     form: CallTool | None,
+    traceparent: str,
     now: datetime,
 ) -> Task:
     shop = customer.shop
@@ -307,6 +310,7 @@ def _open_task(
         prompt_version=prompts.current("support"),
         model=settings.MODEL,
         created_at=now,
+        traceparent=traceparent,
         wake_at=database_now(),
         **_caps(shop),
     )

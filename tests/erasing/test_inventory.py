@@ -39,6 +39,7 @@ FACTS = {
     },
     "agents_task": {
         "agent", "workflow", "status", "outcome", "reason", "prompt_version", "model",
+        "traceparent", "traceparent_resumed",
     },
     "agents_ticket": {"status", "speaker", "closed_by", "locale"},
     "approvals_approval": {"role", "status", "digest", "decided_by"},
