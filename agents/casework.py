@@ -1,4 +1,4 @@
-"""What staff keep about their own work: notes, ready-made answers, views and habits.
+"""What staff keep about their own work: notes, flags, ready-made answers, views and habits.
 
 None of it is ever told to a customer or a model; a ready-made answer is, once somebody sends it.
 """
@@ -11,6 +11,7 @@ from typing_extensions import override
 from accounts.models import Shop
 
 MAX_NOTE = 4000
+MAX_FLAG = 500
 MAX_CANNED = 4000
 MAX_QUERY = 500
 
@@ -30,6 +31,43 @@ class Note(models.Model):
     @override
     def __str__(self) -> str:
         return f"note {self.pk} on #{self.ticket_id}"
+
+
+class ReviewFlag(models.Model):
+    """Somebody wants a task looked at again, until a colleague closes it with a word.
+
+    For the console alone. A task has one open at most.
+    """
+
+    task = models.ForeignKey("agents.Task", on_delete=models.PROTECT, related_name="flags")
+    raised_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    reason = models.TextField(max_length=MAX_FLAG)
+    raised_at = models.DateTimeField()
+    closed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    word = models.TextField(max_length=MAX_FLAG, blank=True)
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="review_flag_says_why", condition=~Q(reason="")),
+            models.CheckConstraint(
+                name="review_flag_closed_whole",
+                condition=Q(closed_at__isnull=True, closed_by__isnull=True, word="")
+                | (Q(closed_at__isnull=False, closed_by__isnull=False) & ~Q(word="")),
+            ),
+            models.UniqueConstraint(
+                name="review_flag_one_open", fields=["task"], condition=Q(closed_at__isnull=True)
+            ),
+        ]
+        ordering = ["pk"]
+
+    @override
+    def __str__(self) -> str:
+        return f"flag {self.pk} on task-{self.task_id}"
 
 
 class CannedReply(models.Model):

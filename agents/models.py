@@ -5,7 +5,13 @@ from django.db.models import F, Q
 from typing_extensions import override
 
 from accounts.models import Customer, Shop, User
-from agents.casework import CannedReply, Habits, Note, SavedView  # noqa: F401 - models of this app
+from agents.casework import (  # noqa: F401 - models of this app
+    CannedReply,
+    Habits,
+    Note,
+    ReviewFlag,
+    SavedView,
+)
 from tools.models import Operation
 
 

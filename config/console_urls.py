@@ -102,6 +102,13 @@ urlpatterns = [
         is_reason=True,
     ),
     page("tasks/<bigint:task_id>/", tasks.task, needs=Right.READ, name="task"),
+    action("tasks/<bigint:task_id>/flag/", tasks.flag, needs=Right.WORK, name="flag"),
+    action(
+        "tasks/<bigint:task_id>/flags/<bigint:flag_id>/close/",
+        tasks.close_flag,
+        needs=Right.WORK,
+        name="close-flag",
+    ),
     page("tasks/<bigint:task_id>/log.json", tasks.log, needs=Right.READ, name="task-log"),
     page("tasks/<bigint:task_id>/steps/<bigint:n>/", tasks.step, needs=Right.READ, name="step"),
     page("dashboard/", dashboard.dashboard, needs=Right.READ, name="dashboard"),

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from accounts.models import CustomerStatus, Role, User
-from agents.casework import CannedReply, Note
+from agents.casework import CannedReply, Note, ReviewFlag
 from agents.models import LIVE, Speaker, Step, StepKind, StepStatus, Task, Ticket, TicketStatus
 from approvals.inbox import MINE, NOBODY
 from tools.models import Operation, State
@@ -33,6 +33,7 @@ class TicketFilter:
     older: int | None = None
     person: str = ""
     only_flagged: bool = False
+    only_for_review: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,12 @@ def list_tickets(
     user: User, wanted: TicketFilter, *, now: datetime, before: str = ""
 ) -> TicketPage:
     """A page of the tickets that match. A `before` that nobody gave out is the first page."""
-    tickets = (
-        _matching(_tickets(user), wanted, user, now)
-        .annotate(
-            last_task_id=Subquery(_newest_task("pk")),
-            last_task_status=Subquery(_newest_task("status")),
-        )
-        .order_by("-updated_at", "-pk")
+    tickets = _tickets(user).annotate(
+        last_task_id=Subquery(_newest_task("pk")),
+        last_task_status=Subquery(_newest_task("status")),
+        is_for_review=_for_review("task__ticket_id"),
     )
+    tickets = _matching(tickets, wanted, user, now).order_by("-updated_at", "-pk")
     position = _position(before)
     if position is not None:
         at, pk = position
@@ -78,7 +77,14 @@ def get_task(user: User, task_id: int) -> Task | None:
 
 def list_tasks_of(ticket: Ticket) -> list[Task]:
     """A ticket's tasks, newest first."""
-    return list(Task.objects.filter(ticket=ticket).order_by("-pk"))
+    tasks = Task.objects.filter(ticket=ticket).annotate(is_for_review=_for_review("task_id"))
+    return list(tasks.order_by("-pk"))
+
+
+def list_flags_of(task: Task) -> list[ReviewFlag]:
+    """Who wanted this task looked at again, and what came of it; oldest first."""
+    flags = ReviewFlag.objects.filter(task=task).select_related("raised_by", "closed_by")
+    return list(flags.order_by("pk"))
 
 
 def neighbours_of(task: Task) -> tuple[int | None, int | None]:
@@ -148,6 +154,8 @@ def _matching(
         tickets = tickets.filter(_whose(wanted.person, user))
     if wanted.only_flagged:
         tickets = tickets.filter(_needs_a_look())
+    if wanted.only_for_review:
+        tickets = tickets.filter(is_for_review=True)
     changes = _changes(wanted)
     return tickets if changes is None else tickets.filter(changes)
 
@@ -181,6 +189,11 @@ def _needs_a_look() -> Q:
     )
     waits = Q(status=TicketStatus.OPEN, speaker=Speaker.STAFF, assigned_to__isnull=True)
     return waits | Q(customer__status=CustomerStatus.BLOCKED) | Q(Exists(unresolved))
+
+
+def _for_review(path: str) -> Exists:
+    """A flag of it is open; `path` leads from a flag to the row that is looked at."""
+    return Exists(ReviewFlag.objects.filter(closed_at=None, **{path: OuterRef("pk")}))
 
 
 def _newest_task(field: str) -> QuerySet[Task, object]:

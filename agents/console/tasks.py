@@ -4,20 +4,74 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 
-from accounts.console import user_of
+from accounts.console import Right, has_right, user_of
 from accounts.live import live, nothing_new, wants_fragment
+from accounts.models import User
+from agents.casework import ReviewFlag
 from agents.console import selectors, step_log
+from agents.console.forms import FlagForm
 from agents.models import StepKind, Task
+from agents.services import flags
 from approvals.models import Approval, ApprovalStatus
 from tools.models import Operation
+
+SAY_WHY = "Say why, in at most 500 characters. No flag was raised."
+SAY_WORD = "Say what came of it, in at most 500 characters. The flag is still up."
+FLAGGED = "this task is flagged. Yours was not kept."
+CLOSED = "the flag is closed. Your word was not kept."
 
 
 def task(request: HttpRequest, task_id: int) -> HttpResponse:
     """A task and a page of its steps; asked again while the task is under way."""
+    return _page(request, _find(request, task_id))
+
+
+def flag(request: HttpRequest, task_id: int) -> HttpResponse:
+    """Ask colleagues to look at a task again."""
     found = _find(request, task_id)
+    form = FlagForm(request.POST)
+    if not form.is_valid():
+        return _page(request, found, refusal=SAY_WHY, status=422)
+    try:
+        flags.raise_flag(
+            task_id=found.pk,
+            user=user_of(request),
+            reason=form.cleaned_data["text"],
+            now=timezone.now(),
+        )
+    except flags.FlaggedAlreadyError as exc:
+        return _page(request, found, refusal=f"{_name(exc.flag.raised_by)} was first: {FLAGGED}")
+    return _back(found)
+
+
+def close_flag(request: HttpRequest, task_id: int, flag_id: int) -> HttpResponse:
+    """Say what came of looking at it again."""
+    found = _find(request, task_id)
+    form = FlagForm(request.POST)
+    if not form.is_valid():
+        return _page(request, found, refusal=SAY_WORD, status=422)
+    try:
+        flags.close_flag(
+            flag_id=flag_id,
+            task_id=found.pk,
+            user=user_of(request),
+            word=form.cleaned_data["text"],
+            now=timezone.now(),
+        )
+    except ReviewFlag.DoesNotExist as exc:
+        raise Http404 from exc
+    except flags.ClosedAlreadyError as exc:
+        return _page(request, found, refusal=f"{_name(exc.flag.closed_by)} was first: {CLOSED}")
+    return _back(found)
+
+
+def _page(
+    request: HttpRequest, found: Task, *, refusal: str = "", status: int = 409
+) -> HttpResponse:
     number = _page_number(request, found)
     context: dict[str, Any] = {
         "task": found,
@@ -26,13 +80,22 @@ def task(request: HttpRequest, task_id: int) -> HttpResponse:
         "pages": _pages(found, number),
         "line": step_log.line_of(found),
     }
-    context["live"] = live(request, "console/tasks/log.html", context)
+    at = reverse("console:task", args=[found.pk])
+    context["live"] = live(request, "console/tasks/log.html", context, at=at)
     if wants_fragment(request):
         if context["live"].is_seen:
             return nothing_new()
         return render(request, "console/tasks/log_section.html", context)
     context["before"], context["after"] = selectors.neighbours_of(found)
-    return render(request, "console/tasks/task.html", context)
+    raised = selectors.list_flags_of(found)
+    context |= {
+        "open_flag": next((each for each in raised if each.closed_at is None), None),
+        "closed_flags": [each for each in raised if each.closed_at is not None],
+        "may_flag": has_right(user_of(request), Right.WORK),
+        "refusal": refusal,
+        "said": request.POST.get("text", "") if refusal else "",
+    }
+    return render(request, "console/tasks/task.html", context, status=status if refusal else 200)
 
 
 def step(request: HttpRequest, task_id: int, n: int) -> HttpResponse:
@@ -53,6 +116,14 @@ def log(request: HttpRequest, task_id: int) -> HttpResponse:
         json_dumps_params={"indent": 2, "ensure_ascii": False},
         headers={"Content-Disposition": f'attachment; filename="task-{found.pk}.json"'},
     )
+
+
+def _back(found: Task) -> HttpResponse:
+    return redirect(f"{reverse('console:task', args=[found.pk])}#review")
+
+
+def _name(user: User | None) -> str:
+    return (user.get_full_name() or user.get_username()) if user is not None else "Somebody"
 
 
 def _find(request: HttpRequest, task_id: int) -> Task:

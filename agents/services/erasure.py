@@ -15,7 +15,7 @@ from django.db.models import Q
 from accounts import keeping
 from accounts import services as accounts
 from accounts.models import ERASED, Customer, Erasure, ErasureCause
-from agents.casework import Note, SavedView
+from agents.casework import Note, ReviewFlag, SavedView
 from agents.models import LIVE, IdempotencyRecord, Message, Step, Task, Ticket, TicketStatus
 from agents.services import tickets
 from agents.services.tasks import cancel
@@ -133,6 +133,9 @@ def erase_tickets(erasure: Erasure, ticket_ids: Sequence[int], *, now: datetime)
         "notes": Note.objects.filter(ticket_id__in=ids).exclude(text=ERASED).update(text=ERASED),
         "operations": erasing.erase_operations(ticket_ids=ids, task_ids=task_ids),
     }
+    flags = ReviewFlag.objects.filter(task_id__in=task_ids)
+    flags.exclude(reason=ERASED).update(reason=ERASED)
+    flags.exclude(word__in=["", ERASED]).update(word=ERASED)
     approvals_erasing.erase_reasons(ticket_ids=ids)
     open_ones = Ticket.objects.filter(pk__in=ids, status=TicketStatus.OPEN)
     open_ones.update(status=TicketStatus.CLOSED, closed_at=now, subject=ERASED)

@@ -13,7 +13,7 @@ from django.urls import URLPattern, reverse
 from django.utils import timezone
 
 from accounts.models import Role
-from agents.casework import CannedReply, SavedView
+from agents.casework import CannedReply, ReviewFlag, SavedView
 from audit import services as audit
 from audit.selectors import EventFilter
 from config import console_urls
@@ -56,6 +56,8 @@ ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
     "switch-keys": ("POST", (SIGN_IN, 422, 422, 422, 422, 422)),
     "reply": ("POST", (SIGN_IN, 422, 422, NO, 422, NOT_THERE)),
     "task": ("GET", (*EVERYBODY_READS, NOT_THERE)),
+    "flag": ("POST", (SIGN_IN, 422, 422, NO, 422, NOT_THERE)),
+    "close-flag": ("POST", (SIGN_IN, 422, 422, NO, 422, NOT_THERE)),
     "task-log": ("GET", (*EVERYBODY_READS, NOT_THERE)),
     "step": ("GET", (*EVERYBODY_READS, NOT_THERE)),
     "desk": ("GET", (*EVERYBODY_READS, OK)),
@@ -159,6 +161,9 @@ def world(shop) -> World:
         "customer_id": operation.customer_id,
         "task_id": operation.task_id,
         "n": operation.step_n,
+        "flag_id": ReviewFlag.objects.create(
+            task_id=operation.task_id, raised_by=people["staff"], reason="Odd", raised_at=now
+        ).pk,
         "event_id": event.pk,
         "operation_id": operation.pk,
         "export_id": ask(

@@ -16,6 +16,7 @@ ERASED = {
     "agents_idempotencyrecord": {"scope", "key", "request_digest", "response"},  # the row goes
     "agents_message": {"text", "author_name", "client_message_id"},
     "agents_note": {"text"},
+    "agents_reviewflag": {"reason", "word"},
     "agents_step": {"arguments", "result", "call_id"},
     "agents_ticket": {"subject"},
     "approvals_approval": {"reason", "decision_id"},
