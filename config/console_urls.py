@@ -10,7 +10,7 @@ from django.urls.converters import IntConverter
 from accounts.console import Right, may_unredact
 from accounts.views import people, security, sensitive, shop_secrets, shop_settings, sign_in
 from agents.console import canned_views as canned
-from agents.console import customers, dashboard, desk, habits, tasks, tickets
+from agents.console import customers, dashboard, desk, habits, prompt_versions, tasks, tickets
 from agents.console.conversation import conversation_of
 from approvals import attention_views as attention
 from approvals import inbox_views as inbox
@@ -111,6 +111,7 @@ urlpatterns = [
     ),
     page("tasks/<bigint:task_id>/log.json", tasks.log, needs=Right.READ, name="task-log"),
     page("tasks/<bigint:task_id>/steps/<bigint:n>/", tasks.step, needs=Right.READ, name="step"),
+    page("prompts/", prompt_versions.overview, needs=Right.READ, name="prompts"),
     page("dashboard/", dashboard.dashboard, needs=Right.READ, name="dashboard"),
     page("desk/", desk.overview, needs=Right.READ, name="desk"),
     page("desk/<bigint:operation_id>/", desk.operation, needs=Right.READ, name="desk-operation"),

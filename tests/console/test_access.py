@@ -51,6 +51,7 @@ ROUTES: dict[str, tuple[str, tuple[int, ...]]] = {
     "forget-view": ("POST", (SIGN_IN, DONE, NOT_THERE, NOT_THERE, NOT_THERE, NOT_THERE)),
     "attention": ("GET", (*EVERYBODY_READS, OK)),
     "save-attention": ("POST", (SIGN_IN, NO, NO, NO, 422, NO)),
+    "prompts": ("GET", (*EVERYBODY_READS, OK)),
     "dashboard": ("GET", (*EVERYBODY_READS, OK)),
     "keys": ("GET", (*EVERYBODY_READS, OK)),
     "switch-keys": ("POST", (SIGN_IN, 422, 422, 422, 422, 422)),
