@@ -1,4 +1,5 @@
-"""What staff keep about their own work: notes, flags, ready-made answers, views and habits.
+"""What staff keep about their own work: notes, flags, replays, ready-made answers, views
+and habits.
 
 None of it is ever told to a customer or a model; a ready-made answer is, once somebody sends it.
 """
@@ -68,6 +69,28 @@ class ReviewFlag(models.Model):
     @override
     def __str__(self) -> str:
         return f"flag {self.pk} on task-{self.task_id}"
+
+
+class KeptReplay(models.Model):
+    """What another prompt or model would have made of a task, beside what became of it.
+
+    `then` and `now` are outcomes as agents.replay writes them. Made by a command, shown in the console.
+    """
+
+    task = models.ForeignKey("agents.Task", on_delete=models.PROTECT, related_name="replays")
+    prompt_version = models.CharField(max_length=20)
+    model = models.CharField(max_length=80)
+    is_same = models.BooleanField()
+    then = models.JSONField()
+    now = models.JSONField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["pk"]
+
+    @override
+    def __str__(self) -> str:
+        return f"replay {self.pk} of task-{self.task_id}"
 
 
 class CannedReply(models.Model):

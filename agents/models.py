@@ -8,6 +8,7 @@ from accounts.models import Customer, Shop, User
 from agents.casework import (  # noqa: F401 - models of this app
     CannedReply,
     Habits,
+    KeptReplay,
     Note,
     ReviewFlag,
     SavedView,

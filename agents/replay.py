@@ -91,6 +91,19 @@ class Outcome:
     tokens: int | None = 0
     cost: int | None = 0
 
+    def as_json(self) -> dict[str, Any]:
+        """The same for JSON: calls are pairs of a tool and the text of its arguments."""
+        left_at = self.left_at
+        return {
+            "end": self.end,
+            "changes": [[call.tool, call.arguments] for call in self.changes],
+            "left_at": [left_at.tool, left_at.arguments] if left_at else None,
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "cost": self.cost,
+            "reply": self.reply,
+        }
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -284,6 +284,7 @@ LOGGING = {
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
+        "opentelemetry": {"level": "ERROR"},  # a collector that is away: a line a batch will do
         "axes": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
     },

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from accounts.models import CustomerStatus, Role, User
-from agents.casework import CannedReply, Note, ReviewFlag
+from agents.casework import CannedReply, KeptReplay, Note, ReviewFlag
 from agents.models import LIVE, Speaker, Step, StepKind, StepStatus, Task, Ticket, TicketStatus
 from approvals.inbox import MINE, NOBODY
 from tools.models import Operation, State
@@ -85,6 +85,11 @@ def list_flags_of(task: Task) -> list[ReviewFlag]:
     """Who wanted this task looked at again, and what came of it; oldest first."""
     flags = ReviewFlag.objects.filter(task=task).select_related("raised_by", "closed_by")
     return list(flags.order_by("pk"))
+
+
+def list_replays_of(task: Task, *, limit: int = 5) -> list[KeptReplay]:
+    """What other prompts and models would have made of it, newest first."""
+    return list(KeptReplay.objects.filter(task=task).order_by("-pk")[:limit])
 
 
 def neighbours_of(task: Task) -> tuple[int | None, int | None]:

@@ -12,7 +12,7 @@ from accounts.console import Right, has_right, user_of
 from accounts.live import live, nothing_new, wants_fragment
 from accounts.models import User
 from agents.casework import ReviewFlag
-from agents.console import selectors, step_log
+from agents.console import replays, selectors, step_log
 from agents.console.forms import FlagForm
 from agents.models import StepKind, Task
 from agents.services import flags
@@ -91,6 +91,7 @@ def _page(
     context |= {
         "open_flag": next((each for each in raised if each.closed_at is None), None),
         "closed_flags": [each for each in raised if each.closed_at is not None],
+        "replays": [replays.see(each) for each in selectors.list_replays_of(found)],
         "may_flag": has_right(user_of(request), Right.WORK),
         "refusal": refusal,
         "said": request.POST.get("text", "") if refusal else "",

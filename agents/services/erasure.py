@@ -15,7 +15,7 @@ from django.db.models import Q
 from accounts import keeping
 from accounts import services as accounts
 from accounts.models import ERASED, Customer, Erasure, ErasureCause
-from agents.casework import Note, ReviewFlag, SavedView
+from agents.casework import KeptReplay, Note, ReviewFlag, SavedView
 from agents.models import LIVE, IdempotencyRecord, Message, Step, Task, Ticket, TicketStatus
 from agents.services import tickets
 from agents.services.tasks import cancel
@@ -136,6 +136,7 @@ def erase_tickets(erasure: Erasure, ticket_ids: Sequence[int], *, now: datetime)
     flags = ReviewFlag.objects.filter(task_id__in=task_ids)
     flags.exclude(reason=ERASED).update(reason=ERASED)
     flags.exclude(word__in=["", ERASED]).update(word=ERASED)
+    KeptReplay.objects.filter(task_id__in=task_ids).delete()
     approvals_erasing.erase_reasons(ticket_ids=ids)
     open_ones = Ticket.objects.filter(pk__in=ids, status=TicketStatus.OPEN)
     open_ones.update(status=TicketStatus.CLOSED, closed_at=now, subject=ERASED)

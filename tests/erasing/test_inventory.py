@@ -14,6 +14,7 @@ ERASED = {
     "accounts_delegation": {"refresh_token_encrypted", "access_token_encrypted"},
     "accounts_hold": {"reason"},
     "agents_idempotencyrecord": {"scope", "key", "request_digest", "response"},  # the row goes
+    "agents_keptreplay": {"then", "now"},  # the row goes
     "agents_message": {"text", "author_name", "client_message_id"},
     "agents_note": {"text"},
     "agents_reviewflag": {"reason", "word"},
@@ -34,6 +35,7 @@ FACTS = {
     "accounts_erasure": {"cause", "asked_by"},
     "accounts_hold": {"placed_by", "lifted_by"},
     "accounts_look": {"subject"},
+    "agents_keptreplay": {"prompt_version", "model"},
     "agents_message": {"author"},
     "agents_step": {
         "kind", "status", "tool", "verdict", "error", "prompt_version", "model", "needs",

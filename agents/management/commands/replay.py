@@ -1,4 +1,4 @@
-"""Try another prompt or model on saved tasks. Nothing is looked up, sent or written."""
+"""Try another prompt or model on saved tasks. Nothing is looked up or sent, and nothing written unless asked."""
 
 import json
 from argparse import ArgumentParser
@@ -6,10 +6,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 from typing_extensions import override
 
 from agents import llm, prompts, replay
 from agents.models import Task
+from agents.services import replays
 
 
 class Command(BaseCommand):
@@ -25,15 +27,20 @@ class Command(BaseCommand):
             "--prompt", default="", help="a released prompt version (default: current)"
         )
         parser.add_argument("--model", default=settings.MODEL, help="default: the configured one")
+        parser.add_argument(
+            "--keep",
+            action="store_true",
+            help="show the comparison on the task's page in the console",
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object a task")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
         version = options["prompt"] or prompts.current("support")
-        verdicts = [
-            self._verdict(task_id, prompt_version=version, model=options["model"])
-            for task_id in options["tasks"]
-        ]
+        candidate = {"prompt_version": version, "model": options["model"]}
+        verdicts = [self._verdict(task_id, **candidate) for task_id in options["tasks"]]
+        if options["keep"]:
+            self._keep(verdicts, **candidate)
         for verdict in verdicts:
             self.stdout.write(_as_json(verdict) if options["json"] else _as_text(verdict))
         same = sum(verdict.is_same for verdict in verdicts)
@@ -41,6 +48,13 @@ class Command(BaseCommand):
             self.stdout.write(f"{same} of {len(verdicts)} the same (prompt {version})")
         if same < len(verdicts):
             raise SystemExit(1)
+
+    def _keep(self, verdicts: list[replay.Verdict], **candidate: str) -> None:
+        try:
+            for verdict in verdicts:
+                replays.keep(verdict, **candidate, now=timezone.now())
+        except replay.NotReplayableError as exc:
+            raise CommandError(f"{exc}") from exc
 
     def _verdict(self, task_id: int, **candidate: str) -> replay.Verdict:
         try:
@@ -61,22 +75,10 @@ def _as_json(verdict: replay.Verdict) -> str:
         {
             "task": verdict.task_id,
             "same": verdict.is_same,
-            "then": _facts(verdict.then),
-            "now": _facts(verdict.now),
+            "then": verdict.then.as_json(),
+            "now": verdict.now.as_json(),
         }
     )
-
-
-def _facts(outcome: replay.Outcome) -> dict[str, Any]:
-    return {
-        "end": outcome.end,
-        "changes": [[call.tool, call.arguments] for call in outcome.changes],
-        "left_at": [outcome.left_at.tool, outcome.left_at.arguments] if outcome.left_at else None,
-        "steps": outcome.steps,
-        "tokens": outcome.tokens,
-        "cost": outcome.cost,
-        "reply": outcome.reply,
-    }
 
 
 def _as_text(verdict: replay.Verdict) -> str:
