@@ -64,7 +64,8 @@ class _Hider:
         self._named = re.compile(rf"(?<!\w)(?:{named})(?!\w)", re.IGNORECASE) if named else None
 
     def text(self, text: str) -> str:
-        text = hide_cards(text).text
+        # Half a character cannot be sent, and would take the others of its batch with it.
+        text = hide_cards(text.encode("utf-8", "replace").decode()).text
         if self._named is not None:
             text = self._named.sub(LEFT_OUT, text)
         return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
@@ -73,7 +74,7 @@ class _Hider:
         """The value that a text of JSON stands for; the text itself where it is none."""
         try:
             return self.value(json.loads(text))
-        except ValueError:
+        except (ValueError, RecursionError):  # the model may nest as deep as it likes
             return self.text(text)
 
     def value(self, value: Any) -> Any:

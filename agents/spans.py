@@ -9,10 +9,12 @@ No span holds what people said or what the model made up: a tool's name is one o
 code or a class. Words are told only when the operator asks for them (agents.captured).
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -40,6 +42,8 @@ STOP_SECONDS = 3.0
 UNKNOWN_TOOL = "unknown_tool"
 
 Attributes = Mapping[str, str | int | float | tuple[str, ...]]
+
+logger = logging.getLogger(__name__)
 
 # The boundaries that the conventions advise: tokens, and seconds.
 TOKENS = [4**power for power in range(14)]
@@ -153,8 +157,7 @@ class Spans:
                 span.set_attribute("gen_ai.request.temperature", llm.TEMPERATURE)
             if isinstance(outcome, ModelFailed):
                 _fail(span, outcome.kind)
-            if settings.TELEMETRY_CONTENT and span.is_recording():
-                span.set_attributes(captured.of_chat(held, outcome))
+            _tell_words(span, partial(captured.of_chat, held, outcome))
         self._numbers.count(named, told, outcome, seconds=time.monotonic() - began)
         return outcome
 
@@ -175,8 +178,7 @@ class Spans:
             error = error_of(outcome)
             if error:
                 _fail(span, error)
-            if settings.TELEMETRY_CONTENT and span.is_recording():
-                span.set_attributes(captured.of_tool(held, outcome))
+            _tell_words(span, partial(captured.of_tool, held, outcome))
         return outcome
 
     @contextmanager
@@ -294,6 +296,15 @@ def _context_of(traceparent: str) -> SpanContext | None:
 
 def _flags(digits: str) -> trace.TraceFlags:
     return trace.TraceFlags(int(digits, 16))
+
+
+def _tell_words(span: Span, words: Callable[[], Mapping[str, str]]) -> None:
+    if not settings.TELEMETRY_CONTENT or not span.is_recording():
+        return
+    try:
+        span.set_attributes(words())
+    except Exception as exc:  # noqa: BLE001 - the outcome is there, and nobody's words are worth a step
+        logger.warning("the words of a span were left out: %s", type(exc).__name__)
 
 
 def _fail(span: Span, error: str) -> None:

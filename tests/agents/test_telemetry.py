@@ -331,6 +331,43 @@ def test_a_card_number_of_the_shops_records_is_hidden_in_what_is_told(
     assert b"4111" not in b"".join(collector.bodies)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ["[" * 3_000, '{"a": ' * 500 + "1" + "}" * 500, '{"order_id": "\\ud800"}', "{"],
+)
+def test_odd_arguments_are_told_too_and_break_nothing(
+    desk: Desk, collector: Collector, settings, arguments: str
+):
+    settings.TELEMETRY_CONTENT = True
+    call = {"name": "find_orders", "arguments": arguments}
+    settings.MODEL = desk.model.script("odd", [{"tool_calls": [call]}, {"content": "Sorry."}])
+    task = desk.done("Hello there")
+    telemetry.stop()
+
+    assert (task.status, task.outcome) == ("succeeded", "answered")
+    (tool,) = collector.named("execute_tool find_orders")
+    assert tool.attributes["gen_ai.tool.call.arguments"]
+    assert len(collector.named("chat ")) == 2
+
+
+def test_words_that_cannot_be_told_cost_no_step(
+    desk: Desk, collector: Collector, settings, monkeypatch, caplog
+):
+    def fail(*_: Any) -> None:
+        raise LookupError(STREET)
+
+    settings.TELEMETRY_CONTENT = True
+    monkeypatch.setattr("agents.captured._Hider", fail)
+
+    task = desk.done("Please refund order 1042")
+    telemetry.stop()
+
+    assert (task.status, task.outcome) == ("succeeded", "done")
+    assert not any(step.lost for step in steps(task))
+    assert "the words of a span were left out: LookupError" in caplog.text
+    assert STREET not in caplog.text
+
+
 def story(desk: Desk) -> tuple[str, str, str, list[str]]:
     task = desk.done("Please refund order 1042")
     kinds = [step.tool or step.kind for step in steps(task)]
