@@ -5,14 +5,7 @@ from django.db.models import F, Q
 from typing_extensions import override
 
 from accounts.models import Customer, Shop, User
-from agents.casework import (  # noqa: F401 - models of this app
-    CannedReply,
-    Habits,
-    KeptReplay,
-    Note,
-    ReviewFlag,
-    SavedView,
-)
+from agents import casework  # noqa: F401 - models of this app
 from tools.models import Operation
 
 
