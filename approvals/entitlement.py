@@ -38,7 +38,7 @@ def bar_to(user_id: int | None, operation: Operation, *, role: str, is_yes: bool
     return None
 
 
-def in_words(bar: Bar, operation: Operation, *, user_id: int | None) -> str:
+def in_words(bar: Bar, operation: Operation, *, user_id: int) -> str:
     """The bar in a sentence or two, to the person whom it stops."""
     match bar:
         case Bar.SAME_PERSON:

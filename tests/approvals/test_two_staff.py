@@ -296,6 +296,7 @@ def test_of_two_yeses_neither_is_one_once_its_right_is_gone(buyer, role):
     with_second_limit(buyer, 50_000)
     operation = approved(buyer, buyer.order(60_000))
     decided = question(operation, role)
+    assert decided.decided_by_user_id is not None
     User.objects.filter(pk=decided.decided_by_user_id).update(approve_up_to=100)
 
     sent = send(operation)
@@ -386,7 +387,7 @@ def test_without_the_second_yes_nothing_is_approved_or_sent_by_any_hand(
 
 def test_two_of_staff_are_required_only_where_one_is(large):
     now = timezone.now()
-    row = Operation.objects.filter(pk=large.pk).values().get() | {
+    row: dict[str, Any] = {**Operation.objects.filter(pk=large.pk).values().get()} | {
         "required_roles": ["customer", "second_staff"],
         "granted_roles": [],
         "state": "awaiting_approval",

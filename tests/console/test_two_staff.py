@@ -263,7 +263,7 @@ def test_a_superuser_sets_how_far_a_right_reaches_and_it_is_recorded(shop, appro
     }
 
     people = text_of(root.get(reverse("console:people")))
-    assert "approver up to $500.00 of refund, cancel only" in people
+    assert "approver up to $500.00 (refund, cancel)" in people
 
     wide = form_of(root, address) | {"approve_up_to": "", "approve_kinds": []}
     assert root.post(address, wide).status_code == 302
