@@ -99,7 +99,7 @@ def _sent(hide: _Hider, message: dict[str, Any]) -> dict[str, Any]:
         answered = {
             "type": "tool_call_response",
             "id": message["tool_call_id"],
-            "response": hide.json(content),
+            "response": hide.json(str(content)),
         }
         return {"role": "tool", "parts": [answered]}
     parts = [{"type": "text", "content": hide.text(content)}] if content else []

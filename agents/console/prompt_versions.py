@@ -165,9 +165,13 @@ def _uses(user: User, since: datetime) -> dict[tuple[str, str], Use]:
         )
         .order_by()
     )
-    found = {}
-    for row in rows:
-        name = "phrase" if row.pop("is_phrasing") else "support"
-        version = row.pop("prompt_version")
-        found[name, version] = Use(**row)
-    return found
+    return {
+        ("phrase" if row["is_phrasing"] else "support", row["prompt_version"]): Use(
+            tasks=row["tasks"],
+            calls=row["calls"],
+            first_at=row["first_at"],
+            last_at=row["last_at"],
+            newest=row["newest"],
+        )
+        for row in rows
+    }

@@ -20,15 +20,16 @@ ENDS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One thing of both runs."""
+    """One thing of both runs. Words and numbers are never twice the same; where it `counts` they are."""
 
     name: str
     then: str
     now: str
+    counts: bool = False
 
     @property
     def differs(self) -> bool:
-        return self.then != self.now
+        return self.counts and self.then != self.now
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Sight:
 def see(replay: KeptReplay) -> Sight:
     then, now = replay.then, replay.now
     rows = [
-        Row("Ended", _end(then), _end(now)),
-        Row("Changes", _changes(then), _changes(now)),
+        Row("Ended", _end(then), _end(now), counts=True),
+        Row("Changes", _changes(then), _changes(now), counts=True),
         Row("Steps", str(then["steps"]), str(now["steps"])),
         Row("Tokens", _number(then["tokens"]), _number(now["tokens"])),
         Row("Reply", then["reply"], now["reply"]),

@@ -48,12 +48,15 @@ def list_tickets(
     user: User, wanted: TicketFilter, *, now: datetime, before: str = ""
 ) -> TicketPage:
     """A page of the tickets that match. A `before` that nobody gave out is the first page."""
-    tickets = _tickets(user).annotate(
-        last_task_id=Subquery(_newest_task("pk")),
-        last_task_status=Subquery(_newest_task("status")),
-        is_for_review=_for_review("task__ticket_id"),
+    tickets = (
+        _matching(_tickets(user), wanted, user, now)
+        .annotate(
+            last_task_id=Subquery(_newest_task("pk")),
+            last_task_status=Subquery(_newest_task("status")),
+            is_for_review=_for_review("task__ticket_id"),
+        )
+        .order_by("-updated_at", "-pk")
     )
-    tickets = _matching(tickets, wanted, user, now).order_by("-updated_at", "-pk")
     position = _position(before)
     if position is not None:
         at, pk = position
@@ -160,7 +163,7 @@ def _matching(
     if wanted.only_flagged:
         tickets = tickets.filter(_needs_a_look())
     if wanted.only_for_review:
-        tickets = tickets.filter(is_for_review=True)
+        tickets = tickets.filter(_for_review("task__ticket_id"))
     changes = _changes(wanted)
     return tickets if changes is None else tickets.filter(changes)
 

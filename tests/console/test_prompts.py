@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
 
-from agents import prompts
+from agents import abilities, prompts
 from agents.console.prompt_versions import Line, differences, list_versions
 from agents.models import Step, Task
 from tests.console.desk import make_person, text_of
@@ -46,6 +46,7 @@ def two_versions(tmp_path, monkeypatch):
 def forget() -> None:
     prompts.load.cache_clear()
     prompts._manifest.cache_clear()
+    abilities._known.cache_clear()
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def reader(approver, sign_in):
 
 def ask_model(task: Task, n: int, version: str, *, arguments: str = "", **fields) -> Step:
     now = timezone.now()
-    details = {"planned_at": now, "started_at": now, "finished_at": now}
+    details: dict[str, object] = {"planned_at": now, "started_at": now, "finished_at": now}
     details |= {"status": "finished", "result": {"text": "Hello"}}
     return Step.objects.create(
         task=task,
@@ -71,7 +72,9 @@ def ask_model(task: Task, n: int, version: str, *, arguments: str = "", **fields
 def test_what_differs_between_two_versions_is_shown_line_by_line(reader):
     page = text_of(reader.get(PAGE, {"prompt": "support", "a": "v1", "b": "v2"}))
 
-    rows = re.findall(r'<tr class="(\w+)"><td class="n">(\d*)</td><td class="n">(\d*)</td>', page)
+    rows = re.findall(
+        r'<tr class="(\w+)"><td class="number">(\d*)</td><td class="number">(\d*)</td>', page
+    )
     assert rows == [
         ("same", "1", "1"),
         ("gone", "2", ""),
