@@ -27,7 +27,8 @@ class Desk(Aftermath):
             speaker=ticket.speaker,
             last_heard=heard.order_by("-seq").values_list("seq", flat=True).first() or 0,
             recipient=ticket.customer.email,
-            done=tuple(operations.in_words(operation) for operation in done),
+            done=tuple(operations.in_words(operation, ticket.spoken) for operation in done),
+            locale=ticket.spoken,
         )
 
     def close(self, *, ticket_id: int, closure: str, now: datetime) -> None:

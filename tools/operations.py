@@ -15,6 +15,7 @@ from accounts.models import Customer, Role, Shop
 from audit import services as audit
 from tools import money
 from tools.clients.shapes import Order
+from tools.language import Text, pick
 from tools.models import OPEN, Kind, Operation, State
 from tools.seal import Intent, seal
 from tools.signals import operation_moved
@@ -28,6 +29,24 @@ IN_WORDS = {
     State.NEEDS_PERSON: "being checked by a person",
 }
 
+_MADE: dict[Kind, Text] = {
+    Kind.REFUND: (
+        "Refunded {amount} for order {order} (reference {reference})",
+        "{amount} für Bestellung {order} erstattet (Beleg {reference})",
+    ),
+    Kind.CANCEL: (
+        "Cancelled order {order} (reference {reference})",
+        "Bestellung {order} storniert (Beleg {reference})",
+    ),
+    Kind.CHANGE_ADDRESS: (
+        "Changed the delivery address of order {order} (reference {reference})",
+        "Lieferadresse von Bestellung {order} geändert (Beleg {reference})",
+    ),
+    Kind.CLOSE_TICKET: (
+        "Closed this request (reference {reference})",
+        "Diese Anfrage beendet (Beleg {reference})",
+    ),
+}
 
 CAME_BACK = "The money has come back to the shop since; a person takes care of it."
 
@@ -209,19 +228,13 @@ def result(operation: Operation) -> dict[str, Any]:
     return told
 
 
-def in_words(operation: Operation) -> str:
+def in_words(operation: Operation, locale: str) -> str:
     """A change that happened, in a line for its customer."""
-    what = {
-        Kind.REFUND: "Refunded {amount} for order {order}",
-        Kind.CANCEL: "Cancelled order {order}",
-        Kind.CHANGE_ADDRESS: "Changed the delivery address of order {order}",
-        Kind.CLOSE_TICKET: "Closed this request",
-    }[Kind(operation.kind)]
     amount = ""
     if operation.amount is not None:
-        amount = money.show(operation.amount, operation.currency, operation.customer.locale)
-    told = what.format(amount=amount, order=operation.order_id)
-    return f"{told} (reference {operation.reference})"
+        amount = money.show(operation.amount, operation.currency, locale)
+    made = pick(_MADE[Kind(operation.kind)], locale)
+    return made.format(amount=amount, order=operation.order_id, reference=operation.reference)
 
 
 def lock(operation_id: int) -> Operation:

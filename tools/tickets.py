@@ -17,7 +17,8 @@ class TicketFacts:
     """What a closure rests on: a change in any of these voids what was approved.
 
     `last_heard` is the number of the last message that was not the agent's own: whoever writes
-    meanwhile has more to say. `done` lists the ticket's changes that truly happened, in words.
+    meanwhile has more to say. `done` lists the ticket's changes that truly happened, in words, and
+    `locale` is the one in which code speaks there.
     """
 
     ticket: int
@@ -26,9 +27,12 @@ class TicketFacts:
     last_heard: int
     recipient: str
     done: tuple[str, ...]
+    locale: str
 
     def as_facts(self) -> dict[str, Any]:
+        """What is sealed. Not the locale: the words that it leads to are sealed themselves."""
         facts = asdict(self)
+        del facts["locale"]
         facts["done"] = list(self.done)
         return facts
 

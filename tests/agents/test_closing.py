@@ -69,6 +69,50 @@ def test_the_e_mail_is_exactly_what_was_approved_and_tells_what_happened(
     )
 
 
+def test_whoever_speaks_german_is_told_in_german(desk: Desk, postbox: Postbox):
+    done = desk.done("Please refund order 1042")
+    Ticket.objects.filter(pk=done.ticket_id).update(locale="de-AT")
+    task = desk.ask(
+        "That's all, please close this", ticket_id=done.ticket_id, opens_new_ticket=False
+    )
+    task = desk.work(task)
+    content = open_seal(closing(task).seal, closing(task).digest)
+
+    task = desk.say_yes(task)
+
+    reference = operation(done).reference
+    assert content["request"]["subject"] == (
+        f"Ihre Anfrage an {task.shop.name} ist beendet (Nr. {task.ticket_id})"
+    )
+    assert content["request"]["text"].splitlines() == [
+        "Guten Tag,",
+        "",
+        f"Ihre Anfrage Nr. {task.ticket_id} ist beendet. Das wurde getan:",
+        f"- $\N{NO-BREAK SPACE}40,00 für Bestellung 1042 erstattet (Beleg {reference})",
+        "",
+        "Wenn etwas fehlt, schreiben Sie uns einfach wieder im Chat.",
+        "",
+        task.shop.name,
+    ]
+    (envelope,) = postbox.taken
+    mail = message_from_bytes(envelope.content, policy=policy.default)
+    body = mail.get_body()
+    assert body is not None
+    assert mail["Subject"] == content["request"]["subject"]
+    assert body.get_content().replace("\r\n", "\n") == content["request"]["text"]
+
+
+def test_another_language_meanwhile_supersedes_the_closing(desk: Desk, postbox: Postbox):
+    task = asked(desk)
+    Ticket.objects.filter(pk=task.ticket_id).update(locale="de")
+
+    task = desk.work(desk.decide(task, is_yes=True))
+
+    assert Operation.objects.get(task_id=task.pk, step_n=2).state == "superseded"
+    assert ticket(task).status == "open"
+    assert postbox.taken == []
+
+
 def test_a_no_leaves_the_ticket_open_and_sends_nothing(desk: Desk, postbox: Postbox):
     task = desk.say_no(asked(desk))
 

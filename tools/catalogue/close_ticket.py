@@ -7,11 +7,32 @@ from pydantic import Field
 
 from accounts.models import Shop
 from tools.catalogue.base import Arguments, TicketTool
+from tools.language import Text, pick
 from tools.models import Kind
 from tools.policy import Ruling
 from tools.seal import Intent
 from tools.text import clean
 from tools.tickets import TicketFacts
+
+# The e-mail, in the language of the conversation: no word of it is the model's.
+_MAIL_SUBJECT: Text = (
+    "Your request to {shop} is closed (no. {ticket})",
+    "Ihre Anfrage an {shop} ist beendet (Nr. {ticket})",
+)
+_MAIL_TEXT: Text = (
+    (
+        "Hello,\n\nyour request no. {ticket} is closed. This is what was done:\n{done}\n\n"
+        "If anything is missing, just write to us in the chat again.\n\n{shop}\n"
+    ),
+    (
+        "Guten Tag,\n\nIhre Anfrage Nr. {ticket} ist beendet. Das wurde getan:\n{done}\n\n"
+        "Wenn etwas fehlt, schreiben Sie uns einfach wieder im Chat.\n\n{shop}\n"
+    ),
+)
+_MAIL_NOTHING_MADE: Text = (
+    "Your questions were answered.",
+    "Ihre Fragen wurden beantwortet.",
+)
 
 
 class CloseTicket(Arguments):
@@ -45,7 +66,7 @@ def decide(
     mail = {
         "sender": shop.mail_from,
         "recipient": facts.recipient,
-        "subject": f"Your request to {shop.name} is closed (no. {facts.ticket})",
+        "subject": pick(_MAIL_SUBJECT, facts.locale).format(shop=shop.name, ticket=facts.ticket),
         "text": _text(shop.name, facts),
     }
     return Intent(
@@ -57,21 +78,10 @@ def decide(
 
 
 def _text(shop: str, facts: TicketFacts) -> str:
-    """The e-mail, from what truly happened: no word of it is the model's."""
-    done = [f"- {line}" for line in facts.done] or ["- Your questions were answered."]
-    return "\n".join(
-        (
-            "Hello,",
-            "",
-            f"your request no. {facts.ticket} is closed. This is what was done:",
-            *done,
-            "",
-            "If anything is missing, just write to us in the chat again.",
-            "",
-            shop,
-            "",
-        )
-    )
+    """The e-mail, from what truly happened."""
+    done = facts.done or (pick(_MAIL_NOTHING_MADE, facts.locale),)
+    listed = "\n".join(f"- {line}" for line in done)
+    return pick(_MAIL_TEXT, facts.locale).format(ticket=facts.ticket, done=listed, shop=shop)
 
 
 CLOSE_TICKET = TicketTool(
