@@ -21,6 +21,7 @@ _ASKED: dict[str, Text] = {
     ),
 }
 _ASKED_FOR_ALL: Text = ("What have I ordered?", "Was habe ich bestellt?")
+_ONLY_SOME: Text = ("Only some items: {count}", "Nur einzelne Artikel: {count}")
 _AMOUNT: Text = ("Amount: {text}", "Betrag: {text}")
 _REASON: Text = ("Reason: {text}", "Grund: {text}")
 _PERSON: Text = (
@@ -127,6 +128,9 @@ def asked(form: CallTool, locale: str) -> str:
     order = values.get("order_id")
     opening = _ASKED[form.name] if order else _ASKED_FOR_ALL
     lines = [pick(opening, locale).format(order=order)]
+    if values.get("items"):
+        count = sum(item["quantity"] for item in values["items"])
+        lines.append(pick(_ONLY_SOME, locale).format(count=count))
     if "amount" in values:
         lines.append(pick(_AMOUNT, locale).format(text=values["amount"]))
     if "reason" in values:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tools.language import Text, pick
+from tools.text import clean
 
 NOT_FOUND: Text = (
     "I can't find order {order} in your account.",
@@ -30,6 +31,14 @@ _STATUS: dict[str, Text] = {
     ),
     "cancelled": ("Order {order} is cancelled.", "Bestellung {order} ist storniert."),
 }
+# The same in a word, for a list.
+_SHORT: dict[str, Text] = {
+    "pending": ("Received", "Eingegangen"),
+    "processed": ("Packed", "Gepackt"),
+    "shipped": ("On its way", "Unterwegs"),
+    "delivered": ("Delivered", "Geliefert"),
+    "cancelled": ("Cancelled", "Storniert"),
+}
 _OTHER: Text = ("Order {order} is {status}.", "Bestellung {order}: {status}.")
 _CARRIED: Text = (
     "{carrier} carries it under the number {number}.",
@@ -37,6 +46,11 @@ _CARRIED: Text = (
 )
 _EXPECTED: Text = ("It is expected on {day}.", "Sie wird am {day} erwartet.")
 _LAST_SEEN: Text = ("Last seen: {text}, {place}.", "Zuletzt gesehen: {text}, {place}.")
+
+
+def status(name: str, locale: str) -> str:
+    """Where an order stands, in a word; a status that we do not know, as the shop calls it."""
+    return pick(_SHORT[name], locale) if name in _SHORT else clean(name, 40)
 
 
 def order(found: dict[str, Any], parcel: dict[str, Any], locale: str) -> str:

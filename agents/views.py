@@ -122,8 +122,8 @@ def _exchange(token: str, asked: frames.Exchange) -> list[Frame]:
     if asked.frame is None:
         return shown
     now = timezone.now()
-    refused = answers.prepare(session, asked.frame, now)
-    told = refused or answers.answer(session, asked.frame, now)
+    told = answers.prepare(session, asked.frame, now)
+    told = told or answers.answer(session, asked.frame, now)
     return [*shown, *told, *answers.news(session)]
 
 

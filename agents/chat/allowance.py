@@ -14,6 +14,7 @@ MAX_SOCKETS = 5
 FORGOTTEN_AFTER = 60  # seconds without a sign of life; a crashed process's sockets end so
 SIGN_OF_LIFE = 20  # seconds
 EXCHANGES_PER_MINUTE = 120
+LOOKS_PER_MINUTE = 20
 MINUTE = 60
 
 logger = logging.getLogger(__name__)
@@ -99,16 +100,25 @@ def count_exchange(customer_id: int) -> None:
 
     With Redis away nothing is counted.
     """
-    key = f"countersign:exchanges:{customer_id}:{int(time.time() // MINUTE)}"
+    _count("exchanges", customer_id, EXCHANGES_PER_MINUTE)
+
+
+def count_look(customer_id: int) -> None:
+    """Count one look at a customer's orders, as `count_exchange` does."""
+    _count("looks", customer_id, LOOKS_PER_MINUTE)
+
+
+def _count(what: str, customer_id: int, most: int) -> None:
+    key = f"countersign:{what}:{customer_id}:{int(time.time() // MINUTE)}"
     try:
         pipe = _client(settings.REDIS_URL).pipeline(transaction=False)
         pipe.incr(key)
         pipe.expire(key, 2 * MINUTE)
         count = int(pipe.execute()[0])
     except redis.RedisError as exc:
-        logger.warning("Exchanges are not counted: %s", type(exc).__name__)
+        logger.warning("No %s are counted: %s", what, type(exc).__name__)
         return
-    if count > EXCHANGES_PER_MINUTE:
+    if count > most:
         raise TooFastError
 
 

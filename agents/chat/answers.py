@@ -10,15 +10,18 @@ from datetime import datetime
 from typing import Any, Literal
 
 from accounts.identity import Identity, IdentityError, recheck_identity, verify_identity
-from accounts.models import Role, Shop, WidgetKey
+from accounts.models import Customer, Role, Shop, WidgetKey
 from accounts.services import DelegationRevokedError, ShopUnavailableError, ensure_delegation
 from agents import form_words, forms, services
-from agents.chat import frames, picture
+from agents.chat import frames, own_orders, picture
+from agents.chat.allowance import TooFastError, count_look
 from agents.chat.frames import After
 from agents.chat.picture import Following, Frame
 from agents.models import Task
 from approvals import services as approvals
 from approvals.selectors import get_of_step
+from tools import registry
+from tools.clients.errors import ShopError, UnauthorizedError
 from tools.operations import OperationStateError
 
 
@@ -107,18 +110,19 @@ def news(session: Session) -> list[Frame]:
 
 
 def prepare(session: Session, request: frames.Request, now: datetime) -> list[Frame]:
-    """Whatever may keep us waiting for the shop, before `answer`. A refusal is returned.
+    """Whatever may keep us waiting for the shop, before `answer`.
 
-    Raises IdentityError like `news`.
+    What it returns, a refusal or what the shop has shown, is all that there is to say. Raises
+    IdentityError like `news`.
     """
     recheck_identity(session.identity)
-    if not isinstance(request, frames.Say | frames.Form | frames.Person):
+    if not isinstance(request, frames.Say | frames.Form | frames.Person | frames.Orders):
         return []
     try:
         _require_delegation(session, now)
+        return [_orders(session)] if isinstance(request, frames.Orders) else []
     except RefusedError as exc:
         return [error(request.type, frames.ref_of(request), exc)]
-    return []
 
 
 def answer(session: Session, request: frames.Request, now: datetime) -> list[Frame]:
@@ -246,6 +250,23 @@ def _tickets(session: Session, _request: frames.Tickets, _now: datetime) -> list
     return [{"type": "tickets", "tickets": picture.list_tickets(session.customer_id)}]
 
 
+def _orders(session: Session) -> Frame:
+    """The customer's orders as the shop shows them now. Raises RefusedError."""
+    customer = Customer.objects.select_related("shop").get(pk=session.customer_id)
+    if registry.is_off(tool="find_orders", shop_id=customer.shop_id):
+        raise RefusedError("unavailable", "Looking orders up is switched off at the moment.")
+    try:
+        count_look(customer.pk)
+        return own_orders.look(customer, session.following.locale or session.identity.locale)
+    except TooFastError as exc:
+        message = "That was a lot at once. Please wait a minute."
+        raise RefusedError("too-many-requests", message) from exc
+    except (UnauthorizedError, DelegationRevokedError) as exc:
+        raise _not_let() from exc
+    except (ShopError, ShopUnavailableError) as exc:
+        raise _not_reached() from exc
+
+
 def _follow(session: Session, ticket_id: int) -> list[Frame]:
     """Turn to the ticket that a message went to, if it is not the one being followed."""
     if session.following.ticket_id == ticket_id:
@@ -268,11 +289,19 @@ def _require_delegation(session: Session, now: datetime) -> None:
     try:
         ensure_delegation(customer_id=session.customer_id, token=session.token, now=now)
     except DelegationRevokedError as exc:
-        message = "The shop does not let us act for you. Please sign in again."
-        raise RefusedError("delegation-revoked", message) from exc
+        raise _not_let() from exc
     except ShopUnavailableError as exc:
-        message = "The shop cannot be reached right now. Please try again."
-        raise RefusedError("shop-unavailable", message) from exc
+        raise _not_reached() from exc
+
+
+def _not_let() -> RefusedError:
+    message = "The shop does not let us act for you. Please sign in again."
+    return RefusedError("delegation-revoked", message)
+
+
+def _not_reached() -> RefusedError:
+    message = "The shop cannot be reached right now. Please try again."
+    return RefusedError("shop-unavailable", message)
 
 
 def _submitting(submit: Callable[[], services.Submitted]) -> services.Submitted:

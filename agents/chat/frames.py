@@ -110,11 +110,17 @@ class Tickets(Shape):
     type: Literal["tickets"]
 
 
+class Orders(Shape):
+    """One's own orders at the shop, to choose from."""
+
+    type: Literal["orders"]
+
+
 class Ping(Shape):
     type: Literal["ping"]
 
 
-Request = Say | Form | Decide | Cancel | Person | Open | Earlier | Tickets
+Request = Say | Form | Decide | Cancel | Person | Open | Earlier | Tickets | Orders
 
 
 class Exchange(Shape):

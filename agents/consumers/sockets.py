@@ -149,7 +149,7 @@ class ChatSocket:
             await self._tell(told)
             async with bell.listening(), asyncio.TaskGroup() as group:
                 group.create_task(self._watch(session, place, bell))
-                group.create_task(self._answer_all(session, bell))
+                group.create_task(self._answer_all(session, bell, group))
         finally:
             await _short(place.leave)
 
@@ -216,7 +216,8 @@ class ChatSocket:
             self._expired_at = expired_at
             await self._tell([{"type": "auth_expired", "renew_within": int(RENEW_SECONDS)}])
 
-    async def _answer_all(self, session: Session, bell: Doorbell) -> None:
+    async def _answer_all(self, session: Session, bell: Doorbell, group: asyncio.TaskGroup) -> None:
+        looking: asyncio.Task[None] | None = None
         while True:
             text = await self._inbox.get()
             try:
@@ -228,6 +229,10 @@ class ChatSocket:
                 await self._tell([{"type": "pong"}])
             elif isinstance(frame, frames.Token):
                 await self._renew(session, frame.token)
+            elif isinstance(frame, frames.Orders):
+                # Nothing waits for the shop's list; whoever asks meanwhile gets the one under way.
+                if looking is None or looking.done():
+                    looking = group.create_task(self._answer(session, frame))
             elif isinstance(frame, frames.Hello):
                 again = RefusedError("bad-frame", "You have said hello already.")
                 await self._tell([answers.error("hello", "", again)])
@@ -237,9 +242,9 @@ class ChatSocket:
 
     async def _answer(self, session: Session, request: frames.Request) -> None:
         try:
-            refusal = await _long(answers.prepare, session, request, timezone.now())
-            await self._tell(refusal)
-            if refusal:
+            told = await _long(answers.prepare, session, request, timezone.now())
+            await self._tell(told)
+            if told:
                 return
             async with self._turn:
                 await self._tell(await _short(answers.answer, session, request, timezone.now()))

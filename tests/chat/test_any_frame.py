@@ -18,6 +18,7 @@ TYPES = [
     "person",
     "open",
     "tickets",
+    "orders",
     "ping",
     "receipt",
 ]
