@@ -19,7 +19,11 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBa
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    return _problem(problems.BAD_REQUEST, request) or defaults.bad_request(request, exception)
+    return (
+        _problem(problems.BAD_REQUEST, request)
+        or _console_page(request, "unreadable", 400)
+        or defaults.bad_request(request, exception)
+    )
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:

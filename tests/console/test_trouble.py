@@ -44,3 +44,12 @@ def test_an_address_of_nothing_is_a_page_of_the_console(client, db):
     assert answer.status_code == 404
     assert "There is no such page" in text_of(answer)
     assert b"There is no such page" not in client.get("/v1/nothing").content
+
+
+def test_a_request_that_cannot_be_read_is_a_page_of_the_console(client, db, settings):
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 3
+
+    answer = client.post("/console/login/", {str(n): n for n in range(4)})
+
+    assert answer.status_code == 400
+    assert "That request cannot be read" in text_of(answer)
