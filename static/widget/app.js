@@ -5,6 +5,7 @@ import { Bridge } from "./bridge.js";
 import { ticketItem } from "./cards.js";
 import { Forms } from "./forms.js";
 import { keep, recall, forget } from "./memory.js";
+import { Outbox, newId } from "./outbox.js";
 import { Store } from "./store.js";
 import { speak, t, tag } from "./strings.js";
 import { Timeline } from "./timeline.js";
@@ -16,8 +17,6 @@ const TELL_LEFT = 200;
 const COMPLAINT_MS = 10000;
 const IDEAS = ["idea1", "idea2", "idea3"];
 
-/* Not crypto.randomUUID: it is missing where a page came over plain HTTP. */
-const newId = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 const $ = (id) => document.getElementById(id);
 const page = document.body.dataset;
 const store = new Store();
@@ -29,8 +28,10 @@ const transport = new Transport({
   key: page.key, token: () => bridge.token(), where: () => ({ ...store.where(), locale: tag() }),
   onFrame, onState, onOtherCustomer: () => { wipe(); transport.restart(); },
 });
+const outbox = new Outbox({ store, send: (frame) => transport.send(frame) });
 const forms = new Forms({
-  root: $("needs"), button: $("needs-button"), orders: () => store.orders, onSubmit: sendForm,
+  root: $("needs"), button: $("needs-button"), own: () => store.own, mentioned: () => store.mentioned,
+  onOpened: askForOrders, onSubmit: sendForm,
   onClosed: (hadFocus) => { wasOffered = store.newestTask; if (hadFocus) $("text").focus(); },
 });
 
@@ -62,12 +63,13 @@ function begin(message) {
   document.documentElement.dataset.theme = message.theme;
   isOpen = message.isOpen;
   store.clear(recall("ticket"));
-  store.outbox = (recall("outbox") || []).map((sent) => ({ ...sent, problem: "", isSent: false }));
+  outbox.restore();
   if (isOpen) $("text").focus();
   transport.start();
 }
 
 function wipe() {
+  forms.close();
   store.wipe();
   timeline.clear();
   keep("outbox", null);
@@ -87,7 +89,8 @@ function onFrame(frame) {
   store.apply(frame);
   if (frame.type === "error") refused(frame);
   if (frame.type === "tickets") showTickets(frame.tickets);
-  if (frame.type === "done" && frame.for === "say") taken(frame);
+  if (frame.type === "orders") forms.ordersCame();
+  if (frame.type === "done" && frame.for === "say") outbox.taken(frame);
   if (frame.type === "done" && frame.for === "form") forms.taken(frame.ref);
   if (isNews && frame.message.author !== "customer") {
     bridge.tell({ type: "message", author: frame.message.author });
@@ -99,6 +102,7 @@ function onFrame(frame) {
 function welcome(frame) {
   const owner = recall("customer");
   if (owner !== null && owner !== frame.customer.id) {
+    forms.close();
     store.wipe();
     timeline.clear();
     forget();
@@ -109,34 +113,33 @@ function welcome(frame) {
   store.apply(frame);
   keep("ticket", store.ticket ? store.ticket.id : store.wanted);
   draw({ isHistory: !isSame });
-  flush();
+  outbox.flush();
+  if (forms.isOpen) askForOrders();
   if (!isOpen) count();
 }
 
 function onState(now) {
   state = now;
-  if (now === "signed-out") bridge.tell({ type: "authExpired" });
-  // Whatever was on its way may not have arrived. It is sent again once we know who we are.
+  // Whoever never was signed in, or has signed out, has no sign-in that could have ended.
+  if (now === "signed-out" && transport.current) bridge.tell({ type: "authExpired" });
+  // Whatever was on its way is sent again once we know who we are.
   if (now !== "open") forms.lost();
-  if (now !== "open") store.outbox = store.outbox.map((sent) => ({ ...sent, isSent: false }));
+  if (now !== "open") outbox.lost();
   draw();
 }
 
 function refused(frame) {
   bridge.tell({ type: "error", code: frame.code });
   if (frame.for === "say") {
-    store.outbox = store.outbox.map((sent) => {
-      if (sent.id !== frame.ref) return sent;
-      const ticket = frame.code === "ticket-closed" ? "new" : sent.ticket;
-      return { ...sent, ticket, isSent: true, problem: frame.message };
-    });
-    keep("outbox", store.outbox);
+    outbox.refused(frame);
   } else if (frame.for === "decide") {
     for (const [key, answer] of store.answers) {
       if (answer.id === frame.ref) store.answers.set(key, { ...answer, problem: frame.message });
     }
   } else if (frame.for === "form") {
     forms.refused(frame);
+  } else if (frame.for === "orders") {
+    forms.ordersCame();
   } else if (frame.for !== "hello") {
     complain(frame.message);
   }
@@ -156,45 +159,14 @@ function complain(text) {
 function submit(text) {
   const task = store.liveTask;
   waitsForStaffNote = Boolean(task && task.waits_for === "staff");
-  const isNew = !store.ticket || store.ticket.status === "closed";
-  const sent = {
-    id: newId(),
-    text,
-    ticket: isNew ? "new" : store.ticket.id,
-    problem: "",
-    isSent: false,
-  };
-  store.outbox = [...store.outbox, sent];
-  keep("outbox", store.outbox);
   bridge.tell({ type: "used" });
-  flush();
+  outbox.add(text, store.goesTo);
   draw();
   timeline.toEnd();
 }
 
-/* Send what waits. The same id again is the same message, so sending once more is harmless. */
-function flush() {
-  if (state !== "open") return;
-  store.outbox = store.outbox.map((sent) => {
-    if (sent.isSent || sent.problem) return sent;
-    const isSent = transport.send({
-      type: "say", text: sent.text, client_message_id: sent.id, ticket: sent.ticket,
-    });
-    return { ...sent, isSent };
-  });
-}
-
-/* A message that the service had already taken is told of by nothing but this. */
-function taken(frame) {
-  if (store.ticket && store.ticket.id === frame.ticket && store.message.has(frame.seq)) {
-    store.outbox = store.outbox.filter((sent) => sent.id !== frame.ref);
-  }
-  keep("outbox", store.outbox);
-}
-
 function retry(id) {
-  store.outbox = store.outbox.map((sent) => (sent.id === id ? { ...sent, problem: "", isSent: false } : sent));
-  flush();
+  outbox.retry(id);
   draw();
 }
 
@@ -210,13 +182,16 @@ function decide(action, decision) {
 }
 
 function sendForm({ id, tool, arguments: filled }) {
-  const isNew = !store.ticket || store.ticket.status === "closed";
   const sent = { id: id || newId(), isSent: false };
   sent.isSent = transport.send({
-    type: "form", tool, arguments: filled, client_message_id: sent.id, ticket: isNew ? "new" : store.ticket.id,
+    type: "form", tool, arguments: filled, client_message_id: sent.id, ticket: store.goesTo,
   });
   bridge.tell({ type: "used" });
   return sent;
+}
+
+function askForOrders() {
+  transport.send({ type: "orders" });
 }
 
 function open(ticket) {
@@ -349,6 +324,7 @@ function language(locale) {
   for (const node of document.querySelectorAll("[data-label]")) node.setAttribute("aria-label", t(node.dataset.label));
   for (const node of document.querySelectorAll("[data-placeholder]")) node.placeholder = t(node.dataset.placeholder);
   ideas();
+  store.forgetOrders();
   if (forms.isOpen) forms.draw();
   timeline.clear();
   draw({ isHistory: true });

@@ -2,18 +2,19 @@
    one call, which goes the way that the assistant's own calls go. */
 
 import { el, icon } from "./dom.js";
+import { OrderPicker, fault } from "./orders.js";
 import { t } from "./strings.js";
 
 const REFUND_REASONS = ["damaged", "not_received", "wrong_item", "not_as_described", "changed_mind", "other"];
 const CANCEL_REASONS = ["no_longer_needed", "ordered_by_mistake", "other"];
-const order = (isNeeded) => ({ name: "order_id", label: "orderNumber", isNeeded, most: 40, list: true });
+const order = (isNeeded) => ({ name: "order_id", isNeeded });
 const part = (name, label, autocomplete, most, isNeeded = true) =>
   ({ name: `address.${name}`, label, autocomplete, most, isNeeded });
 
 const FORMS = {
   find_orders: [{ ...order(false), hint: "orderNumberHint" }],
   refund_order: [
-    order(true),
+    { ...order(true), takesLines: true },
     { name: "reason", label: "reason", isNeeded: true, options: REFUND_REASONS },
     { name: "amount", label: "amount", hint: "amountHint", most: 16, mode: "decimal" },
   ],
@@ -33,8 +34,8 @@ export const CHOICES = Object.keys(FORMS);
 const ICONS = { find_orders: "parcel", refund_order: "back", cancel_order: "cross", change_address: "pin" };
 
 export class Forms {
-  constructor({ root, button, orders, onSubmit, onClosed }) {
-    Object.assign(this, { root, button, orders, onSubmit, onClosed });
+  constructor({ root, button, own, mentioned, onOpened, onSubmit, onClosed }) {
+    Object.assign(this, { root, button, own, mentioned, onOpened, onSubmit, onClosed });
     this.chosen = "";
     this.isOffered = false; // by us, because the assistant is away
     this.sent = null;
@@ -57,6 +58,7 @@ export class Forms {
     this.root.hidden = false;
     this.button.setAttribute("aria-expanded", "true");
     this.draw();
+    this.onOpened();
     if (!isOffered) this.root.querySelector(".choice").focus();
   }
 
@@ -102,15 +104,35 @@ export class Forms {
   }
 
   form() {
-    const fields = FORMS[this.chosen].map((field) => this.field(field));
-    const list = el("datalist", { id: "known-orders" }, ...this.orders().map((id) => el("option", { value: id })));
+    const fields = FORMS[this.chosen].flatMap((field) =>
+      (field.name === "order_id" ? this.pickOrder(field) : [this.field(field)]));
     const form = el("form", { class: "fields", novalidate: true, on: { submit: (event) => this.submit(event) } },
-      ...fields, list,
+      ...fields,
       el("p", { class: "fate is-bad", role: "alert", hidden: true }),
       this.chosen === "find_orders" ? null : el("p", { class: "small", text: t("formNothingYet") }),
       el("button", { class: "yes", type: "submit", text: t(this.chosen === "find_orders" ? "formLookUp" : "formGoOn") }));
     form.addEventListener("input", (event) => { this.sent = null; this.clear(event.target); });
     return [form];
+  }
+
+  pickOrder({ isNeeded, hint, takesLines }) {
+    this.picker = new OrderPicker({
+      own: this.own, mentioned: this.mentioned, isNeeded, takesLines, hint: hint && t(hint), onPart: (isPart) => this.without("amount", isPart),
+    });
+    return this.picker.elements;
+  }
+
+  /* What single lines cost is worked out from the order. */
+  without(name, isWithout) {
+    const field = this.root.querySelector(`[data-field="${name}"]`);
+    if (!field) return;
+    field.hidden = isWithout;
+    field.querySelector("input").disabled = isWithout;
+  }
+
+  /* The customer's orders have come, or it is known that they will not. */
+  ordersCame() {
+    if (this.isOpen && this.chosen) this.picker.refresh();
   }
 
   field(field) {
@@ -122,25 +144,21 @@ export class Forms {
       ? el("select", shared, el("option", { value: "", text: t("pleaseChoose") }),
           ...field.options.map((value) => el("option", { value, text: t(`reason_${value}`) })))
       : el("input", { ...shared, type: "text", dir: "auto", maxlength: field.most, inputmode: field.mode,
-          autocomplete: field.autocomplete || "off", list: field.list ? "known-orders" : null });
+          autocomplete: field.autocomplete || "off" });
     const label = field.isNeeded ? t(field.label) : `${t(field.label)} (${t("optional")})`;
     return el("div", { class: "field", data: { field: field.name } },
-      el("label", { for: id, text: label }), control, hint,
-      el("p", { class: "fault", id: `${id}-fault`, hidden: true }));
+      el("label", { for: id, text: label }), control, hint, fault(field.name));
   }
 
   submit(event) {
     event.preventDefault();
     const form = event.target;
-    const missing = [...form.elements].filter((control) => control.required && !control.value.trim());
-    for (const control of missing) this.blame(control.name, t("fieldNeeded"));
-    if (missing.length) {
-      missing[0].focus();
-      return;
-    }
+    const missing = [...form.elements].filter(({ name, required, value }) => name && required && !value.trim());
+    const faults = { ...this.picker.faults(), ...Object.fromEntries(missing.map(({ name }) => [name, t("fieldNeeded")])) };
+    if (this.blameAll(faults)) return;
     // The same form again is the same request, so trying again is harmless.
     const hadFocus = form.contains(document.activeElement); // a button that is switched off loses it
-    this.sent = this.onSubmit({ id: this.sent && this.sent.id, tool: this.chosen, arguments: filled(form) });
+    this.sent = this.onSubmit({ id: this.sent && this.sent.id, tool: this.chosen, arguments: { ...filled(form), ...this.picker.values() } });
     this.sent.hadFocus = hadFocus;
     this.busy(this.sent.isSent);
     if (!this.sent.isSent) this.complain(t("reconnecting"));
@@ -154,9 +172,8 @@ export class Forms {
   refused(frame) {
     if (!this.sent || this.sent.id !== frame.ref) return;
     this.busy(false);
-    const named = Object.keys(frame.faults || {}).filter((name) => this.blame(name, t("fieldWrong")));
-    if (named.length) this.root.querySelector("[aria-invalid]").focus();
-    else this.complain(frame.message);
+    const named = Object.keys(frame.faults || {}).map((name) => [name.startsWith("items.") ? "items" : name, t("fieldWrong")]);
+    if (!this.blameAll(Object.fromEntries(named))) this.complain(frame.message);
   }
 
   lost() {
@@ -178,34 +195,45 @@ export class Forms {
     alert.hidden = false;
   }
 
+  /* Say at each field what is wrong with it, and go to the first. False when there is nothing to say. */
+  blameAll(faults) {
+    const blamed = Object.entries(faults).filter(([name, text]) => this.blame(name, text));
+    if (blamed.length) this.root.querySelector("[aria-invalid]").focus();
+    return blamed.length > 0;
+  }
+
   blame(name, text) {
     const field = this.root.querySelector(`[data-field="${CSS.escape(name)}"]`);
     if (!field) return false;
-    const control = field.querySelector("input, select");
-    const fault = field.querySelector(".fault");
+    const controls = [...field.querySelectorAll("input, select")].filter((control) => control.getClientRects().length);
+    const odd = controls.find((one) => one.type === "number" && !one.checkValidity());
+    const control = field.matches("fieldset") ? odd || controls.find(({ type }) => type === "checkbox") || controls[0] : controls.at(-1);
+    const told = field.querySelector(".fault");
     control.setAttribute("aria-invalid", "true");
-    control.setAttribute("aria-describedby", [fault.id, control.dataset.hint].filter(Boolean).join(" "));
-    fault.textContent = text;
-    fault.hidden = false;
+    control.setAttribute("aria-describedby", [told.id, control.dataset.hint].filter(Boolean).join(" "));
+    told.textContent = text;
+    told.hidden = false;
     return true;
   }
 
-  clear(control) {
-    const field = control.closest(".field");
+  clear(touched) {
+    const field = touched.closest(".field");
     if (!field) return;
-    control.removeAttribute("aria-invalid");
-    if (control.dataset.hint) control.setAttribute("aria-describedby", control.dataset.hint);
-    else control.removeAttribute("aria-describedby");
+    for (const control of field.querySelectorAll("[aria-invalid]")) {
+      control.removeAttribute("aria-invalid");
+      if (control.dataset.hint) control.setAttribute("aria-describedby", control.dataset.hint);
+      else control.removeAttribute("aria-describedby");
+    }
     field.querySelector(".fault").hidden = true;
   }
 }
 
-/* What was filled in, with the parts of an address under it. */
+/* What was filled in, with the parts of an address under it. The order's part the picker knows. */
 function filled(form) {
   const values = {};
-  for (const { name, value } of form.elements) {
+  for (const { name, value, type, disabled } of form.elements) {
+    if (!name || disabled || type === "radio" || !value.trim()) continue;
     const text = value.trim();
-    if (!name || !text) continue;
     const [group, inner] = name.split(".");
     if (inner) values[group] = { ...values[group], [inner]: inner === "country" ? text.toUpperCase() : text };
     else values[name] = text;

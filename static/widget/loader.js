@@ -10,7 +10,7 @@
 
   var ORIGIN = new URL(script.src).origin;
   var KEY = script.getAttribute("data-widget-key") || "";
-  var NARROW = "(max-width: 668px)";
+  var NARROW = "(max-width:668px),(max-height:480px)";
   var SEEN_BEFORE = "countersign:" + KEY;
   var TEXTS = {
     en: { open: "Open chat", close: "Close chat", panel: "Chat with us", unread: "unread" },
@@ -25,8 +25,9 @@
     "@media(prefers-color-scheme:dark){:host([data-look=auto])" +
     "{--accent:#74cdc1;--accent-ink:#08211e;--edge:rgb(255 255 255/14%)}}" +
     "*{box-sizing:border-box}[hidden]{display:none!important}" +
-    ".launcher{pointer-events:auto;position:absolute;inset-block-end:20px;inset-inline-end:20px;" +
-    "inline-size:56px;block-size:56px;padding:0;border:0;border-radius:50%;cursor:pointer;" +
+    ".launcher{pointer-events:auto;position:absolute;inset-inline-end:20px;" +
+    "inset-block-end:calc(20px + env(safe-area-inset-bottom,0px));inline-size:56px;" +
+    "block-size:56px;padding:0;border:0;border-radius:50%;cursor:pointer;" +
     "background:var(--accent);color:var(--accent-ink);display:grid;place-items:center;" +
     "box-shadow:0 2px 6px rgb(0 0 0/16%),0 8px 24px rgb(0 0 0/18%);transition:transform .16s ease}" +
     ".launcher:hover{transform:translateY(-2px)}.launcher:active{transform:none}" +
@@ -43,8 +44,10 @@
     ".panel.is-coming{animation:come .18s ease-out}" +
     "@keyframes come{from{opacity:0;transform:translateY(12px) scale(.98)}}" +
     "iframe{display:block;inline-size:100%;block-size:100%;border:0;color-scheme:normal}" +
-    "@media " + NARROW + "{.panel{inset:0;inline-size:auto;block-size:var(--visible,100dvh);" +
-    "border-radius:0;box-shadow:none;padding-block-end:env(safe-area-inset-bottom)}" +
+    "@media " + NARROW + "{.panel{inset:var(--above,0) 0 auto;inline-size:auto;" +
+    "block-size:var(--visible,100dvh);border-radius:0;box-shadow:none;" +
+    "padding:env(safe-area-inset-top) env(safe-area-inset-right) env(safe-area-inset-bottom) " +
+    "env(safe-area-inset-left)}" +
     ".is-open .launcher{display:none}}" +
     "@media(prefers-reduced-motion:reduce){.launcher,.panel{animation:none!important;" +
     "transition:none!important}}" +
@@ -131,7 +134,10 @@
     wrap.append(panel, launcher);
     root.appendChild(wrap);
     document.body.appendChild(host);
-    if (window.visualViewport) visualViewport.addEventListener("resize", fit);
+    if (window.visualViewport) {
+      visualViewport.addEventListener("resize", fit);
+      visualViewport.addEventListener("scroll", fit);
+    }
     show();
     if (remember()) makeFrame();
   }
@@ -152,9 +158,12 @@
     if (frame) frame.title = text("panel");
   }
 
-  /* A phone's keyboard covers the page without making it smaller; keep what is left in view. */
+  /* A phone's keyboard covers the page without making it smaller, and may push it up; keep to what
+     is left in view. */
   function fit() {
-    if (visualViewport.scale === 1) panel.style.setProperty("--visible", visualViewport.height + "px");
+    if (visualViewport.scale !== 1) return;
+    panel.style.setProperty("--visible", visualViewport.height + "px");
+    panel.style.setProperty("--above", visualViewport.offsetTop + "px");
   }
 
   function makeFrame() {

@@ -9,6 +9,8 @@ const KEYS = {
   receipt: (item) => `${item.task}:${item.step}`,
 };
 
+const NO_ORDERS = { orders: [], isAway: false };
+
 export class Store {
   constructor() {
     this.wipe();
@@ -17,6 +19,7 @@ export class Store {
   wipe() {
     this.customer = null;
     this.isDemoModel = false;
+    this.own = NO_ORDERS;
     this.outbox = [];
     this.answers = new Map();
     this.clear(null);
@@ -35,8 +38,18 @@ export class Store {
     this.delta = null;
   }
 
+  /* The conversation that a message or a form is for now. */
+  get goesTo() {
+    return !this.ticket || this.ticket.status === "closed" ? "new" : this.ticket.id;
+  }
+
   where() {
     return { ticket: this.ticket ? this.ticket.id : this.wanted, after: this.after() };
+  }
+
+  /* The customer's orders are told in a language; in another they must be asked for again. */
+  forgetOrders() {
+    this.own = NO_ORDERS;
   }
 
   after() {
@@ -48,6 +61,8 @@ export class Store {
   apply(frame) {
     if (frame.type === "snapshot") this.applySnapshot(frame);
     else if (frame.type === "delta") this.delta = frame;
+    else if (frame.type === "orders") this.own = { orders: frame.orders, isAway: false };
+    else if (frame.type === "error" && frame.for === "orders") this.own = { orders: [], isAway: true };
     else if (frame.type === "earlier") this.applyEarlier(frame);
     else if (frame.type === "ticket") this.ticket = frame.ticket;
     else if (Object.hasOwn(KEYS, frame.type)) this.lay(frame.type, frame[frame.type]);
@@ -83,8 +98,8 @@ export class Store {
     return Math.min(...this.message.keys());
   }
 
-  /* Orders that this conversation speaks of, to choose from. */
-  get orders() {
+  /* Orders that this conversation speaks of. */
+  get mentioned() {
     const named = [...this.step.values()].flatMap((step) => [step.about, step.order_id]);
     return [...new Set(named)].filter((id) => id && id !== "-");
   }

@@ -18,6 +18,7 @@ export class Transport {
   constructor({ key, token, where, onFrame, onState, onOtherCustomer }) {
     Object.assign(this, { key, token, where, onFrame, onState, onOtherCustomer });
     this.socket = null;
+    this.current = null; // the token that was given last
     this.wanted = false;
     this.run = 0;
     this.failures = 0;
@@ -40,6 +41,7 @@ export class Transport {
 
   stop() {
     this.wanted = false;
+    this.current = null;
     this.drop();
   }
 

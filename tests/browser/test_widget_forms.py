@@ -11,6 +11,7 @@ from tests.live import Product
 
 __all__ = ["visit"]
 
+TIMES = "\N{MULTIPLICATION SIGN}"
 YES = "Yes, go ahead"
 AWAY = "The assistant can't be reached at the moment."
 
@@ -36,9 +37,9 @@ def test_the_shop_still_serves_while_the_model_is_away(
 
     chat.get_by_role("button", name="Get a refund").click()
     chat.get_by_role("button", name="Continue").click()
-    expect(chat.get_by_label("Order number")).to_be_focused()
+    expect(chat.get_by_label("Order", exact=True)).to_be_focused()
     expect(chat.locator("[data-field=reason] .fault")).to_have_text("Please fill this in.")
-    chat.get_by_label("Order number").fill("1039")
+    chat.get_by_label("Order", exact=True).select_option("1039")
     chat.get_by_label("Reason").select_option("damaged")
     visitor.screenshot(tmp_path, "form")
     assert violations(visitor) == []
@@ -59,8 +60,8 @@ def test_the_shop_still_serves_while_the_model_is_away(
 
     chat.get_by_role("button", name="What do you need?").click()
     chat.get_by_role("button", name="Where is my order?").click()
-    chat.get_by_label("Order number").fill("1051")
-    chat.get_by_label("Order number").press("Enter")
+    chat.get_by_label("Order", exact=True).select_option("1051")
+    chat.get_by_role("button", name="Look it up").click()
     expect(visitor.said("Order 1051")).to_be_visible()
     assert visitor.errors == []
     assert visitor.foreign == []
@@ -74,8 +75,8 @@ def test_an_address_is_shown_old_and_new_before_it_is_changed(visit, product: Pr
     chat.get_by_role("button", name="Was brauchen Sie?").click()
     visitor.screenshot(tmp_path, "choices")
     chat.get_by_role("button", name="Eine Lieferadresse ändern", exact=True).click()
+    chat.get_by_label("Bestellung", exact=True).select_option("1059")
     for label, text in (
-        ("Bestellnummer", "1059"),
         ("Name", "Ada Lindqvist"),
         ("Straße und Hausnummer", "12 Quay St"),
         ("Postleitzahl", "97209"),
@@ -90,8 +91,8 @@ def test_an_address_is_shown_old_and_new_before_it_is_changed(visit, product: Pr
 
     chat.get_by_role("button", name="Was brauchen Sie?").click()
     chat.get_by_role("button", name="Eine Lieferadresse ändern", exact=True).click()
+    chat.get_by_label("Bestellung", exact=True).select_option("1059")
     for label, text in (
-        ("Bestellnummer", "1059"),
         ("Name", "Ada Lindqvist"),
         ("Straße und Hausnummer", "12 Quay St"),
         ("Postleitzahl", "97209"),
@@ -114,3 +115,70 @@ def test_an_address_is_shown_old_and_new_before_it_is_changed(visit, product: Pr
     visitor.screenshot(tmp_path, "done")
     assert violations(visitor) == []
     assert visitor.errors == []
+
+
+def test_single_items_of_an_order_are_refunded_and_shown_before(visit, product: Product, tmp_path):
+    visitor = visit(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    chat = visitor.open_as("ada")
+    visitor.begin_anew()
+    chat.get_by_role("button", name="What do you need?").click()
+    chat.get_by_role("button", name="Get a refund").click()
+    order = chat.get_by_label("Order", exact=True)
+    expect(order.locator("option", has_text="1018")).to_have_text("1018 · Delivered · $165.00")
+    order.select_option("1018")
+    expect(chat.locator("#field-order-hint")).to_contain_text("Stoneware mug (blue)")
+    chat.get_by_label("Reason").select_option("damaged")
+    chat.get_by_label("Only some items").check()
+    expect(chat.get_by_label("Amount")).to_be_hidden()
+    chat.get_by_role("button", name="Continue").click()
+    expect(chat.locator("[data-field=items] .fault")).to_have_text(
+        "Please choose at least one item."
+    )
+    mugs = chat.get_by_label("How many: Stoneware mug (blue)")
+    mugs.fill("3")
+    chat.get_by_role("button", name="Continue").click()
+    expect(chat.locator("[data-field=items] .fault")).to_have_text("Please look at this again.")
+    visitor.screenshot(tmp_path, "items")
+    assert violations(visitor) == []
+    mugs.fill("1")
+    chat.get_by_label("Oak serving tray").check()
+    chat.get_by_role("button", name="Continue").click()
+
+    card = chat.locator(".card.action")
+    expect(card.get_by_role("heading")).to_have_text("Refund $85.00 for order 1018")
+    expect(card.locator(".lines li")).to_have_text(
+        [f"1 {TIMES} Stoneware mug (blue)", f"1 {TIMES} Oak serving tray"]
+    )
+    visitor.screenshot(tmp_path, "card")
+    card.get_by_role("button", name="No: Refund").click()
+    expect(card).to_contain_text("You said no. Nothing was changed.")
+    assert product.shop.effects(order_id="1018") == []
+    assert visitor.errors == []
+
+
+def test_an_order_is_typed_while_the_shop_lists_none_or_not_this_one(
+    visit, product: Product, tmp_path
+):
+    visitor = visit()
+    chat = visitor.open_as("cleo")
+    product.shop.fault("error_before", scope={"path": "/api/orders"}, status=503, times=1)
+    chat.get_by_role("button", name="What do you need?").click()
+    chat.get_by_role("button", name="Cancel an order").click()
+    expect(chat.locator("#field-order_id-hint")).to_have_text(
+        "Your orders can't be listed at the moment. Please type the number."
+    )
+    number = chat.get_by_label("Order number")
+    expect(number).to_be_focused()
+    visitor.screenshot(tmp_path, "typed")
+    assert violations(visitor) == []
+    visitor.page.evaluate('countersign("setLocale", "en-GB")')
+    chat.get_by_role("button", name="Back").click()
+    chat.get_by_role("button", name="Cancel an order").click()
+    expect(chat.get_by_label("Order", exact=True)).to_be_focused()
+    chat.get_by_label("Order", exact=True).select_option(label="Another order…")
+    expect(number).to_be_focused()
+    number.fill("9999")
+    chat.get_by_label("Reason").select_option("other")
+    chat.get_by_role("button", name="Continue").click()
+
+    expect(visitor.said("I can't find order 9999 in your account.")).to_be_visible()

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 from typing_extensions import override
 
-from tests.browser.visitor import staff_approve, visit
+from tests.browser.visitor import CONNECTED, staff_approve, visit
 from tests.live import Product
 
 __all__ = ["visit"]
@@ -167,6 +167,46 @@ def test_a_strict_page_of_anybodys_own_serves_the_whole_story(
     visitor.screenshot(tmp_path, "elsewhere")
     assert visitor.errors == []
     assert [url for url in visitor.foreign if not url.startswith(site.url)] == []
+
+
+def test_the_page_is_told_of_a_sign_in_that_has_ended_and_of_no_other(
+    visit, site: Site, product: Product
+):
+    snippet, _ = _snippet(product)
+    site.html = f"<!doctype html><html lang=en><title>Elsewhere</title>{snippet}"
+    product.allow_origin(site.url)
+    visitor = visit()
+    page = visitor.page
+    page.goto(site.url)
+    page.evaluate("window.ended = 0; countersign('on', 'authExpired', () => { ended += 1; })")
+
+    page.get_by_role("button", name="Open chat").click()
+    expect(visitor.chat.locator("#disclosure")).to_contain_text("Please sign in")
+    never_signed_in = page.evaluate("ended")
+    site.token = product.shop.sign("cleo", expires_in=30)  # asked for again five seconds on
+    page.evaluate(
+        "countersign('identify', () => fetch('/identity').then(r => r.json()).then(b => b.token))"
+    )
+    expect(visitor.chat.locator("#presence")).to_have_attribute("data-state", CONNECTED)
+    site.token = None
+    expect(visitor.chat.locator("#disclosure")).to_contain_text("Your sign-in has ended")
+    ended = page.evaluate("ended")
+    page.evaluate("countersign('reset')")
+    expect(visitor.chat.locator("#disclosure")).to_contain_text("Please sign in")
+
+    assert (never_signed_in, ended, page.evaluate("ended")) == (0, 1, 1)
+
+
+def test_on_a_phone_held_sideways_the_chat_has_the_whole_screen(visit):
+    visitor = visit(viewport={"width": 844, "height": 390})
+    visitor.open_as("cleo")
+
+    assert visitor.page.locator("countersign-chat .panel").bounding_box() == {
+        "x": 0,
+        "y": 0,
+        "width": 844,
+        "height": 390,
+    }
 
 
 def test_the_loader_needs_nothing_that_a_strict_page_forbids(visit, product: Product):

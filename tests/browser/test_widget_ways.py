@@ -52,7 +52,7 @@ def test_an_order_is_cancelled_with_the_keyboard_alone(visit, product: Product):
     page.keyboard.press("Enter")
     _press_until(visitor, "Tab", ".choices li:nth-child(3) button")
     page.keyboard.press("Enter")
-    expect(chat.get_by_label("Order number")).to_be_focused()
+    expect(chat.get_by_label("Order", exact=True)).to_be_focused()
     page.keyboard.type("1056")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
