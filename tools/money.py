@@ -10,6 +10,10 @@ from tools.language import known_locale
 # Plain digits only: Decimal would also take '1_000', full-width digits, blanks and exponents.
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,9})(?:\.([0-9]{1,3}))?")
 
+# The marks of direction that some locales put in: around it stand words of ours, which read from the
+# left, and whoever shows texts of others makes such marks visible.
+_NO_MARKS = dict.fromkeys(map(ord, "\u061c\u200e\u200f"))
+
 
 class AmountError(ValueError):
     """The text is not an amount in this currency."""
@@ -42,4 +46,4 @@ def to_decimal_text(amount: int, currency: str) -> str:
 def show(amount: int, currency: str, locale: str = "en_US") -> str:
     """4000 in USD is "$40.00": for people, in the locale's own way."""
     value = Decimal(amount).scaleb(-get_currency_precision(currency))
-    return format_currency(value, currency, locale=known_locale(locale))
+    return format_currency(value, currency, locale=known_locale(locale)).translate(_NO_MARKS)

@@ -1,6 +1,7 @@
 import pytest
 
 from tools.money import AmountError, parse_amount, show, to_decimal_text
+from tools.text import clean
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,11 @@ def test_an_amount_is_shown_as_the_locale_writes_it():
     assert show(400_000, "USD") == "$4,000.00"
     assert show(400_000, "EUR", "de-DE") == "4.000,00\N{NO-BREAK SPACE}€"
     assert show(4000, "JPY") == "¥4,000"
+
+
+@pytest.mark.parametrize("locale", ["he-IL", "ar-EG", "fa-IR", "ur-PK", "ar"])
+def test_an_amount_holds_no_mark_that_would_be_shown_as_one(locale: str):
+    shown = show(18_000, "USD", locale)
+
+    assert clean(shown, 100) == shown
+    assert "180" in shown or "\N{EXTENDED ARABIC-INDIC DIGIT ONE}" in shown
