@@ -66,6 +66,11 @@
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   });
 
+  // On a phone the menu is a strip: show where one is in it.
+  const here = document.querySelector(".bar nav [aria-current]");
+  const strip = here?.closest("ul");
+  if (strip) strip.scrollLeft = here.offsetLeft + here.offsetWidth / 2 - strip.clientWidth / 2;
+
   // A link to a step opens it.
   const openTarget = () => {
     const id = location.hash.slice(1);

@@ -78,6 +78,6 @@ def test_several_are_put_off_without_javascript(desk: Desk, visit):
     page.locator(f"#pick-{question.public_id}").check()
     page.get_by_role("button", name="Put off").click()
 
-    expect(page.get_by_role("status")).to_have_text("1 done")
+    expect(page.get_by_role("main").get_by_role("status")).to_have_text("1 done")
     page.get_by_role("link", name="Back to the approvals").click()
     expect(page.get_by_text("Nothing waits for a yes.")).to_be_visible()

@@ -350,6 +350,11 @@ def test_the_orders_facts_are_fetched_now_and_differences_are_marked(
     assert "The order has changed since this was sealed." in changed
     assert "$5.00 USD" in changed
 
+    decide(client, approval, "reject")
+    decided = text_of(client.get(page_of(approval)))
+    assert "A yes sends nothing" not in decided
+    assert "it may be this very change" in decided
+
 
 def test_a_yes_to_an_order_that_has_changed_sends_nothing_and_shows_the_new_facts(
     buyer, shop_row, sign_in, pretend_shop
