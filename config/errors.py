@@ -1,5 +1,4 @@
-"""Errors that no view answers: problem documents under /v1/, the console's pages under
-/console/, Django's own elsewhere."""
+"""Errors that no view answers: problem documents under /v1/, pages in the console's dress elsewhere."""
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -11,19 +10,11 @@ from agents.api.problems import ProblemError, ProblemType
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    return (
-        _problem(problems.NOT_FOUND, request)
-        or _console_page(request, "not_there", 404)
-        or defaults.page_not_found(request, exception)
-    )
+    return _problem(problems.NOT_FOUND, request) or _page(request, "not_there", 404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    return (
-        _problem(problems.BAD_REQUEST, request)
-        or _console_page(request, "unreadable", 400)
-        or defaults.bad_request(request, exception)
-    )
+    return _problem(problems.BAD_REQUEST, request) or _page(request, "unreadable", 400)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -31,17 +22,11 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    return (
-        _problem(problems.INTERNAL, request)
-        or _console_page(request, "trouble", 500)
-        or defaults.server_error(request)
-    )
+    return _problem(problems.INTERNAL, request) or _page(request, "trouble", 500)
 
 
-def _console_page(request: HttpRequest, name: str, status: int) -> HttpResponse | None:
+def _page(request: HttpRequest, name: str, status: int) -> HttpResponse:
     """A page in the console's own dress. It asks nothing of the session or the database."""
-    if not request.path.startswith("/console/"):
-        return None
     told = {"request_id": getattr(request, "request_id", "")}
     return HttpResponse(render_to_string(f"console/{name}.html", told), status=status)
 

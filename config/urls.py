@@ -14,6 +14,7 @@ urlpatterns = [
     path("docs/problems/", docs.problem_page),
     path("metrics", metrics),
     path("console/admin/", admin.site.urls),
+    path("", RedirectView.as_view(pattern_name="console:queue")),
     path("console", RedirectView.as_view(pattern_name="console:queue")),
     path("console/", include("config.console_urls")),
 ]

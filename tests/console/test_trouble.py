@@ -46,6 +46,14 @@ def test_an_address_of_nothing_is_a_page_of_the_console(client, db):
     assert b"There is no such page" not in client.get("/v1/nothing").content
 
 
+def test_outside_the_console_it_is_dressed_alike_and_the_front_door_leads_in(client, db):
+    answer = client.get("/nothing/here")
+
+    assert answer.status_code == 404
+    assert "There is no such page" in text_of(answer)
+    assert client.get("/").headers["Location"] == "/console/"
+
+
 def test_a_request_that_cannot_be_read_is_a_page_of_the_console(client, db, settings):
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 3
 
