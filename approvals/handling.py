@@ -12,6 +12,7 @@ from accounts.models import User
 from approvals.entitlement import bar_to
 from approvals.models import Approval, ApprovalStatus, Handling, Watch
 from audit import services as audit
+from tools import operations
 
 # It comes back this long before its deadline at the latest.
 BEFORE_DEADLINE = timedelta(hours=1)
@@ -81,17 +82,11 @@ def _lock(approval_id: int) -> tuple[Approval, Handling]:
 
 
 def _record(approval: Approval, what: str, by: User, now: datetime, data: dict[str, str]) -> None:
-    operation = approval.operation
     audit.record(
         actor=by.actor,
         action=f"approval.{what}",
         subject=f"approval:{approval.public_id}",
         at=now,
-        shop_id=operation.shop_id,
-        task_id=operation.task_id,
-        ticket_id=operation.ticket_id,
-        customer=operation.customer.external_id,
-        order_id=operation.order_id,
-        tool=operation.kind,
         data=data,
+        **operations.about(approval.operation),
     )

@@ -16,7 +16,7 @@ from approvals.entitlement import bar_to
 from approvals.models import Approval, ApprovalStatus, Level, Reminder, ReminderStatus
 from approvals.selectors import list_open_for_staff
 from audit import services as audit
-from tools import money
+from tools import money, operations
 from tools.clients.errors import RefusedError, UnavailableError, UnknownOutcomeError
 from tools.clients.mail import Mail, MailRejectedError, MailServer
 from tools.outside import leave_database
@@ -171,18 +171,12 @@ def _in_a_line(approval: Approval) -> str:
 
 
 def _record(approval: Approval, level: Level, now: datetime) -> None:
-    operation = approval.operation
     audit.record(
         actor="system",
         action="approval.reminded",
         subject=f"approval:{approval.public_id}",
         at=now,
-        shop_id=operation.shop_id,
-        task_id=operation.task_id,
-        ticket_id=operation.ticket_id,
-        customer=operation.customer.external_id,
-        order_id=operation.order_id,
-        tool=operation.kind,
         outcome=level.value,
         data={"level": level.value},
+        **operations.about(approval.operation),
     )

@@ -375,17 +375,10 @@ def _record(
         action=f"approval.{what}",
         subject=f"approval:{approval.public_id}",
         at=now,
-        shop_id=operation.shop_id,
-        task_id=operation.task_id,
-        ticket_id=operation.ticket_id,
-        customer=operation.customer.external_id,
-        order_id=operation.order_id,
-        tool=operation.kind,
         outcome=approval.status,
-        amount=operation.amount,
-        currency=operation.currency,
         data={"role": approval.role, "digest": approval.digest},
         personal=approval.reason or None,
+        **operations.about(operation),
     )
     transaction.on_commit(
         partial(

@@ -6,7 +6,7 @@ in one transaction. Sending itself is in `sending.py`.
 
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db import transaction
 from django_fsm import TransitionNotAllowed
@@ -246,6 +246,33 @@ def lock(operation_id: int) -> Operation:
     )
 
 
+class About(TypedDict):
+    """The columns of an audit event that say which change it is about."""
+
+    shop_id: int
+    task_id: int
+    ticket_id: int
+    customer: str
+    order_id: str
+    tool: str
+    amount: int | None
+    currency: str
+
+
+def about(operation: Operation) -> About:
+    """For whoever records an event about an operation."""
+    return About(
+        shop_id=operation.shop_id,
+        task_id=operation.task_id,
+        ticket_id=operation.ticket_id,
+        customer=operation.customer.external_id,
+        order_id=operation.order_id,
+        tool=f"{operation.kind}",
+        amount=operation.amount,
+        currency=operation.currency,
+    )
+
+
 def record(
     operation: Operation,
     what: str,
@@ -264,17 +291,10 @@ def record(
         action=f"{operation.kind}.{what}",
         subject=f"operation:{operation.idempotency_key}",
         at=at,
-        shop_id=operation.shop_id,
-        task_id=operation.task_id,
-        ticket_id=operation.ticket_id,
-        customer=operation.customer.external_id,
-        order_id=operation.order_id,
-        tool=f"{operation.kind}",
         outcome=operation.state,
-        amount=operation.amount,
-        currency=operation.currency,
         data=data,
         personal=personal,
+        **about(operation),
     )
 
 
