@@ -23,6 +23,12 @@ __all__ = ["desk", "model_process"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WIDTHS = (390, 768, 1440)
+ONE_ROW = 70  # pixels
+BAR = "document.querySelector('header.bar').offsetHeight"
+# Tables that somebody would have to push to and fro.
+SIDEWAYS = """[...document.querySelectorAll(".sheet")]
+    .filter(sheet => sheet.scrollWidth > sheet.clientWidth + 1)
+    .map(sheet => sheet.getAttribute("aria-label"))"""
 
 
 class Visitor:
@@ -211,4 +217,8 @@ def look_at(page: Page, name: str, folder: Path) -> list[str]:
         wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wider > 0:
             faults.append(f"{name} is {wider} px too wide at {width}")
+        faults += [f"{name}: {label} scrolls at {width}" for label in page.evaluate(SIDEWAYS)]
+    page.set_viewport_size({"width": 1280, "height": 900})
+    if page.locator("header.bar").count() and page.evaluate(BAR) > ONE_ROW:
+        faults.append(f"{name}: the menu takes more than a row")
     return faults

@@ -1,6 +1,7 @@
 """The console's customers: their copy, their holds and their erasure."""
 
 import json
+import re
 
 import pytest
 from django.test import Client
@@ -43,6 +44,13 @@ def test_a_customer_is_found_by_a_part_of_the_name(admin: Client, ada: Customer)
 
     assert "Ada Moreno" in page
     assert "Somebody Else" not in page
+
+
+def test_each_id_stands_once_on_the_page(admin: Client, ada: Customer):
+    ids = re.findall(r'\sid="([^"]+)"', admin.get(at("customer", ada)).content.decode())
+
+    assert "confirm" in ids
+    assert sorted(ids) == sorted(set(ids))
 
 
 def test_the_copy_is_a_file(admin: Client, ada: Customer):
