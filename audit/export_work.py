@@ -47,8 +47,11 @@ def run(export_id: UUID, *, clock: Callable[[], datetime] = timezone.now) -> boo
     marked as failed with the reason. Raises what the database raises; the sweep then tries again.
     """
     export = claim(export_id, now=clock())
-    if export is None:
-        return False
+    return export is not None and make(export, clock=clock)
+
+
+def make(export: Export, *, clock: Callable[[], datetime] = timezone.now) -> bool:
+    """Make the bundle of an export that `claim` gave; True when it is ready. Otherwise as `run`."""
     work = export.path.with_suffix(".part")
     draft = work / "bundle.zip"
     try:

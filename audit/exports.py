@@ -78,8 +78,9 @@ def request_export(
     now: datetime,
     is_redacted: bool = True,
     reason: str = "",
+    is_queued: bool = True,
 ) -> Export:
-    """Ask for a bundle of the matching events; a worker makes it.
+    """Ask for a bundle of the matching events; a worker makes it, or the caller if it is not queued.
 
     Raises TooManyExportsError while this person has one under way, or the shop PER_SHOP of them;
     ReasonMissingError.
@@ -105,7 +106,8 @@ def request_export(
         created_at=now,
     )
     record(export, "requested", actor=actor, at=now)
-    dispatch.export(export.pk)
+    if is_queued:
+        dispatch.export(export.pk)
     return export
 
 

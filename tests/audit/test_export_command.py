@@ -5,11 +5,11 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from audit import bundle
+from audit import bundle, dispatch, export_work
 from audit.export_models import Export
 from audit.models import Event
 from tests.audit.bundles import ask, verify, write_key
-from tests.audit.facts import SHOP, full_entry, record_committed, sealed_trail
+from tests.audit.facts import NOW, SHOP, full_entry, record_committed, sealed_trail
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,6 +59,39 @@ def test_one_that_is_under_way_already_is_said_and_nothing_is_written(tmp_path):
     with pytest.raises(CommandError, match="You have an export under way"):
         export(tmp_path / "mine.zip")
 
+    assert not (tmp_path / "mine.zip").exists()
+
+
+def test_no_worker_is_asked_for_what_the_command_makes(tmp_path, monkeypatch):
+    sealed_trail()
+    asked: list[str] = []
+    monkeypatch.setattr(dispatch, "_send", asked.append)
+    seen_by_a_worker = []
+
+    def while_it_is_made(*given, **named):
+        found = Export.objects.get()
+        seen_by_a_worker.append((found.state, export_work.claim(found.pk, now=NOW)))
+        return pack(*given, **named)
+
+    pack = bundle.pack
+    monkeypatch.setattr(bundle, "pack", while_it_is_made)
+
+    export(tmp_path / "mine.zip")
+
+    assert asked == []
+    assert seen_by_a_worker == [("running", None)]
+
+
+def test_while_enough_are_being_made_it_is_not_begun(tmp_path):
+    for owner in (1, 2):
+        assert export_work.claim(ask(owner_id=owner).pk, now=NOW)
+    events = Event.objects.count()
+
+    with pytest.raises(CommandError, match="Enough exports are being made now"):
+        export(tmp_path / "mine.zip")
+
+    assert Export.objects.count() == 2
+    assert Event.objects.count() == events
     assert not (tmp_path / "mine.zip").exists()
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 from django.utils import timezone
 from typing_extensions import override
 
 from audit import export_work, exports
-from audit.export_models import ExportForm
+from audit.export_models import Export, ExportForm
 from audit.selectors import EventFilter
 
 OPERATOR = 0  # the owner of what nobody in the console has asked for
@@ -35,24 +36,12 @@ class Command(BaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        wanted = EventFilter(
-            shop_id=options["shop_id"], since=options["since"], until=options["until"]
-        )
-        try:
-            export = exports.request_export(
-                owner_id=OPERATOR,
-                actor=options["actor"],
-                wanted=wanted,
-                form=options["form"],
-                is_redacted=options["words"] is None,
-                reason=options["words"] or "",
-                now=timezone.now(),
-            )
-        except (exports.TooManyExportsError, exports.ReasonMissingError) as exc:
-            raise CommandError(str(exc)) from exc
-        if not export_work.run(export.pk):
+        export = _begin(options)
+        if not export_work.make(export):
             export.refresh_from_db()
-            self.stderr.write(export.error or "Another worker has taken it up; look again later.")
+            self.stderr.write(
+                export.error or "It was stopped, or another worker has taken it over."
+            )
             sys.exit(1)
         fetched = exports.fetch(
             export_id=export.pk,
@@ -64,6 +53,30 @@ class Command(BaseCommand):
         shutil.copyfile(fetched.path, options["out"])
         digest = bytes(fetched.manifest_digest or b"").hex()
         self.stdout.write(f"{fetched.done:,} events in {options['out']}\nManifest {digest}")
+
+
+@transaction.atomic
+def _begin(options: dict[str, Any]) -> Export:
+    """Ask for the export and take it up at once, so that no worker elsewhere makes it meanwhile."""
+    try:
+        export = exports.request_export(
+            owner_id=OPERATOR,
+            actor=options["actor"],
+            wanted=EventFilter(
+                shop_id=options["shop_id"], since=options["since"], until=options["until"]
+            ),
+            form=options["form"],
+            is_redacted=options["words"] is None,
+            reason=options["words"] or "",
+            now=timezone.now(),
+            is_queued=False,
+        )
+    except (exports.TooManyExportsError, exports.ReasonMissingError) as exc:
+        raise CommandError(str(exc)) from exc
+    taken = export_work.claim(export.pk, now=timezone.now())
+    if taken is None:
+        raise CommandError("Enough exports are being made now. Try again when one has ended.")
+    return taken
 
 
 def _moment(text: str) -> datetime:
