@@ -13,6 +13,10 @@ const TRIES_BEFORE_POLLING = 3;
 const UNAUTHENTICATED = 4401;
 const OTHER_CUSTOMER = 4403;
 const CROWDED = 4429;
+/* What tells of the conversation that is shown; the rest answers whoever asked, wherever they are now. */
+const OF_CONVERSATION = new Set([
+  "snapshot", "ticket", "message", "task", "step", "action", "receipt", "delta", "earlier",
+]);
 
 export class Transport {
   constructor({ key, token, where, onFrame, onState, onOtherCustomer }) {
@@ -26,6 +30,7 @@ export class Transport {
     this.hasWorked = false;
     this.isPolling = false;
     this.isReady = false;
+    this.greetedFor = undefined; // the conversation that a greeting without an answer was for
     this.timers = {};
     window.addEventListener("online", () => this.wanted && this.connect());
     window.addEventListener("offline", () => this.wanted && this.lose("offline"));
@@ -98,7 +103,9 @@ export class Transport {
     const isCurrent = () => run === this.run;
     socket.addEventListener("open", () => {
       if (!isCurrent()) return;
-      socket.send(JSON.stringify({ type: "hello", token, key: this.key, ...this.where() }));
+      const where = this.where();
+      this.greetedFor = where.ticket;
+      socket.send(JSON.stringify({ type: "hello", token, key: this.key, ...where }));
       this.listenForSilence();
     });
     socket.addEventListener("message", (event) => isCurrent() && this.hear(JSON.parse(event.data)));
@@ -109,6 +116,7 @@ export class Transport {
     this.heardAt = Date.now();
     if (frame.type === "snapshot") {
       this.ready(frame);
+      if (this.hasTurnedAway()) return;
     } else if (frame.type === "auth_expired") {
       this.renew();
       return;
@@ -117,6 +125,15 @@ export class Transport {
       return;
     }
     if (frame.type !== "pong") this.onFrame(frame);
+  }
+
+  /* Whether the customer chose another conversation while the greeting was under way. The service is
+     told of it then, and its answer is the one that counts. */
+  hasTurnedAway() {
+    const { ticket } = this.where();
+    const isElsewhere = this.greetedFor !== undefined && ticket !== this.greetedFor;
+    this.greetedFor = undefined;
+    return isElsewhere && this.send({ type: "open", ticket });
   }
 
   ready(frame) {
@@ -202,12 +219,13 @@ export class Transport {
 
   async exchange(frame) {
     const run = this.run;
+    const asked = this.where();
     let response;
     try {
       response = await fetch("/widget/exchange", {
         method: "POST",
         headers: { "Content-Type": "application/json", Authorization: `Bearer ${this.current}` },
-        body: JSON.stringify({ key: this.key, frame, ...this.where() }),
+        body: JSON.stringify({ key: this.key, frame, ...asked }),
       });
     } catch {
       if (run === this.run) this.closed(1006);
@@ -218,7 +236,10 @@ export class Transport {
       this.closed(UNAUTHENTICATED);
     } else if (response.ok) {
       const { frames } = await response.json();
-      if (run === this.run) frames.forEach((answer) => this.hear(answer));
+      if (run !== this.run) return;
+      // Whoever has turned to another conversation meanwhile is not taken back to that one.
+      const isThere = this.where().ticket === asked.ticket;
+      frames.filter(({ type }) => isThere || !OF_CONVERSATION.has(type)).forEach((answer) => this.hear(answer));
     }
   }
 }

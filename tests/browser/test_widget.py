@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, WebSocketRoute, expect
 
-from tests.browser.visitor import staff_approve, staff_write, violations, visit
+from tests.browser.visitor import CONNECTED, staff_approve, staff_write, violations, visit
 from tests.live import Product
 
 __all__ = ["visit"]
@@ -144,6 +144,85 @@ def test_without_websockets_the_chat_asks_over_http(visit):
 
     expect(visitor.said("How long do refunds take?")).to_have_count(1)
     expect(visitor.chat.locator(".said[data-author=agent]")).to_have_count(1)
+
+
+def test_whoever_turns_to_another_conversation_is_not_taken_back_by_a_late_answer(visit):
+    visitor = visit()
+    visitor.page.route_web_socket("**/ws/chat/", lambda socket: socket.close(code=1011))
+    chat = visitor.open_as("esther")
+    visitor.begin_anew()
+    visitor.say("Do you ship abroad?")
+    expect(chat.locator(".said[data-author=agent]")).to_have_count(1)
+    held: list[Route] = []
+    visitor.page.route("**/widget/exchange", lambda route: hold_one_look(route, held))
+    visitor.wait_until(lambda: bool(held))
+
+    visitor.begin_anew()
+    with visitor.page.expect_response("**/widget/exchange"):
+        held[0].fulfill(response=held[0].fetch())
+    visitor.say("How long do refunds take?")
+
+    expect(chat.locator(".said[data-author=agent]")).to_have_count(1)
+    expect(visitor.said("Do you ship abroad?")).to_have_count(0)
+
+
+def hold_one_look(route: Route, held: list[Route]) -> None:
+    """Keep the answer to the first exchange that sends nothing; let the others pass."""
+    asked = route.request.post_data_json
+    if held or asked["frame"] is not None:
+        route.continue_()
+    else:
+        held.append(route)
+
+
+class SlowLine:
+    """Passes on what a page and the service say to each other, but a greeting only when told to."""
+
+    def __init__(self) -> None:
+        self.is_slow = False
+        self.greeting: tuple[WebSocketRoute, str | bytes] | None = None
+
+    def connect(self, socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def from_page(message: str | bytes) -> None:
+            if self.is_slow and self.greeting is None:
+                self.greeting = (server, message)
+            else:
+                server.send(message)
+
+        socket.on_message(from_page)
+
+    def pass_on(self) -> None:
+        assert self.greeting is not None
+        server, message = self.greeting
+        server.send(message)
+
+
+def test_a_choice_made_while_the_line_comes_up_is_kept(visit):
+    line = SlowLine()
+    visitor = visit()
+    visitor.page.route_web_socket("**/ws/chat/", line.connect)
+    chat = visitor.open_as("esther")
+    visitor.begin_anew()
+    visitor.say("Do you ship abroad?")
+    expect(chat.locator(".said[data-author=agent]")).to_have_count(1)
+    line.is_slow = True
+    visitor.page.context.set_offline(True)
+    visitor.page.context.set_offline(False)
+    visitor.wait_until(lambda: line.greeting is not None)
+
+    visitor.begin_anew()
+    line.pass_on()
+
+    expect(chat.locator("#presence")).to_have_attribute("data-state", CONNECTED)
+    visitor.say("How long do refunds take?")
+    expect(chat.locator(".said[data-author=agent]")).to_have_count(1)
+    # What is left out of an answer to "I know this already" is there after a reload.
+    visitor.page.reload()
+    visitor.open()
+    expect(visitor.said("How long do refunds take?")).to_have_count(1)
+    expect(visitor.said("Do you ship abroad?")).to_have_count(0)
 
 
 def test_the_keyboard_is_enough_and_the_focus_comes_back(visit):

@@ -1,6 +1,7 @@
 """Somebody in front of a shop's page with the chat on it."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,13 @@ class Visitor:
 
     def said(self, text: str) -> Any:
         return self.chat.locator(".said:not(.is-pending) .bubble", has_text=text)
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Let the page go on until this is so. Raises AssertionError after ten seconds."""
+        ends_at = time.monotonic() + 10
+        while not is_so():
+            assert time.monotonic() < ends_at, "it never came to that"
+            self.page.wait_for_timeout(50)
 
     def screenshot(self, folder: Path, name: str) -> None:
         self.page.screenshot(path=str(folder / f"{name}.png"))
