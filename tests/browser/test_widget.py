@@ -1,5 +1,6 @@
 """The chat on a shop's page, as a customer meets it in a browser."""
 
+import json
 from pathlib import Path
 
 from playwright.sync_api import Route, WebSocketRoute, expect
@@ -168,7 +169,7 @@ def test_whoever_turns_to_another_conversation_is_not_taken_back_by_a_late_answe
 
 def hold_one_look(route: Route, held: list[Route]) -> None:
     """Keep the answer to the first exchange that sends nothing; let the others pass."""
-    asked = route.request.post_data_json
+    asked = json.loads(route.request.post_data or "{}")
     if held or asked["frame"] is not None:
         route.continue_()
     else:
