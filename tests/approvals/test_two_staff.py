@@ -152,7 +152,8 @@ def test_a_second_no_needs_a_reason_too(large, dana, erin):
 
 def test_the_first_of_two_has_half_of_the_time_that_is_left(large, dana):
     first = question(large)
-    assert first.expires_at - first.asked_at == large.expires_at - first.expires_at
+    halves = (first.expires_at - first.asked_at, large.expires_at - first.expires_at)
+    assert abs(halves[0] - halves[1]) <= timedelta(microseconds=1)  # of an odd number of them
 
     say_yes(large, dana)
     assert question(large, Role.SECOND_STAFF).expires_at == large.expires_at
