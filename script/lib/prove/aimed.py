@@ -77,6 +77,11 @@ class Aim:
             await self.crowd.instance.shop.no_fault(rule)
         self.rules.clear()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the request has come to its end, with or without what it was for."""
+        return self.following is not None and self.following.done()
+
     def stop_at(self, point: str) -> None:
         """Let the worker that comes to this point with our order stand still there."""
         (self.crowd.instance.rehearsal / f"{point}.{self.order_id}").touch()
@@ -89,7 +94,7 @@ class Aim:
         """
 
         def look() -> int:
-            has_ended = self.following is not None and self.following.done()
+            has_ended = self.has_ended
             for mark in self.crowd.instance.rehearsal.glob(self.rehearsal_mark):
                 return int(mark.suffix[1:])
             return ENDED_BEFORE if has_ended else 0
@@ -134,9 +139,13 @@ class Aim:
         raise NotSeenError(f"waited in vain for {what}")
 
     async def until_effects(self, count: int, *, seconds: float) -> None:
+        """So many effects at the shop. Raises NotSeenError, at once when the request ends without."""
         ends_at = time.monotonic() + seconds
-        while len(await self.effects()) < count:
-            if time.monotonic() > ends_at:
+        while True:
+            has_ended = self.has_ended
+            if len(await self.effects()) >= count:
+                return
+            if has_ended or time.monotonic() > ends_at:
                 raise NotSeenError(f"waited in vain for effect {count}")
             await asyncio.sleep(0.1)
 
@@ -209,7 +218,7 @@ async def slow_first(aim: Aim) -> str:
     first_at = 0.0
     while (sends := await aim.sends()) < 2:
         first_at = first_at or (time.monotonic() if sends else 0.0)
-        if time.monotonic() > ends_at:
+        if time.monotonic() > ends_at or (aim.has_ended and not sends):
             raise NotSeenError("waited in vain for a second send")
         await asyncio.sleep(0.2)
     if time.monotonic() - first_at > SLOW:
