@@ -97,13 +97,15 @@ async def _measure(options: argparse.Namespace) -> dict[str, Any]:
     async with running_instance(keep=False, extra=LIMITS) as instance:
         tokens = {name: await instance.shop.sign(name) for name in (FLOODER, *OTHERS)}
         url = str(instance.customers.door.http.base_url)
-        await _round(url, tokens, seconds=5)  # everything is imported and connected after it
+        # One turn through all rounds: begun anew in each, it would come to the first of them too often.
+        turn = itertools.cycle(OTHERS.items())
+        await _round(url, tokens, turn, seconds=5)  # everything is imported and connected after it
         for n in range(1, options.rounds + 1):
             with _spending(instance, quiet):
-                quiet.add(await _round(url, tokens, seconds=options.seconds))
+                quiet.add(await _round(url, tokens, turn, seconds=options.seconds))
             flooding = asyncio.create_task(_flood(url, tokens[FLOODER], options, flood))
             with _spending(instance, beside):
-                beside.add(await _round(url, tokens, seconds=options.seconds))
+                beside.add(await _round(url, tokens, turn, seconds=options.seconds))
             flooding.cancel()
             await asyncio.gather(flooding, return_exceptions=True)
             await _settled(instance)
@@ -128,15 +130,16 @@ def _spent(pid: int | None) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def _round(url: str, tokens: dict[str, str], *, seconds: float) -> Waits:
+async def _round(
+    url: str, tokens: dict[str, str], turn: Iterator[tuple[str, str]], *, seconds: float
+) -> Waits:
     """The others ask in turn, each answer awaited beside the next question."""
     waits = Waits()
     ends_at = time.monotonic() + seconds
     async with httpx.AsyncClient(base_url=url, timeout=PATIENCE, trust_env=False) as http:
         asking = []
-        for name, order in itertools.cycle(OTHERS.items()):
-            if time.monotonic() > ends_at:
-                break
+        while time.monotonic() < ends_at:
+            name, order = next(turn)
             asking.append(asyncio.create_task(_ask(http, tokens[name], order, waits)))
             await asyncio.sleep(PAUSE)
         await asyncio.gather(*asking)
