@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-HEADER = "X-Request-ID"
+from agents.api.problems import REQUEST_ID
 
 
 @sync_and_async_middleware
@@ -22,7 +22,7 @@ def request_id(get_response: Callable[[HttpRequest], object]) -> Callable[[HttpR
         async def named_async(request: HttpRequest) -> HttpResponseBase:
             name = _name(request)
             response: HttpResponseBase = await get_response(request)
-            response.headers[HEADER] = name
+            response.headers[REQUEST_ID] = name
             return response
 
         return named_async
@@ -30,7 +30,7 @@ def request_id(get_response: Callable[[HttpRequest], object]) -> Callable[[HttpR
     def named(request: HttpRequest) -> HttpResponseBase:
         name = _name(request)
         response: HttpResponseBase = get_response(request)  # type: ignore[assignment]
-        response.headers[HEADER] = name
+        response.headers[REQUEST_ID] = name
         return response
 
     return named

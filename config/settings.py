@@ -148,7 +148,6 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.request_id.request_id",
     "config.health.probes",
-    "agents.api.door.door",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

@@ -6,6 +6,7 @@ end to one that comes a byte at a time, or to a body without a length that never
     python -m config.web -b 0.0.0.0 -p 8000
 """
 
+import http.client
 import logging
 import os
 import sys
@@ -22,7 +23,6 @@ import daphne.server
 from daphne.cli import CommandLineInterface
 from daphne.http_protocol import HTTPFactory, WebRequest
 from django.conf import settings
-from django.http import HttpRequest
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
@@ -123,21 +123,13 @@ class BoundedChannel(HTTPChannel):
 
 def _answer(kind: ProblemType, target: bytes) -> bytes:
     """The bytes of a problem document, as the application would have answered."""
-    request = HttpRequest()
-    request.path = target.partition(b"?")[0].decode("latin-1")
+    path = target.partition(b"?")[0].decode("latin-1")
     name = uuid.uuid4().hex
-    request.request_id = name  # type: ignore[attr-defined]
-    response = problems.respond(ProblemError(kind), request)
-    logger.info("request %s to %.80r: %s", name, request.path, kind.code)
-    headers = {
-        **response.headers,
-        "Content-Length": str(len(response.content)),
-        "Connection": "close",
-        "X-Request-ID": name,
-    }
-    head = [f"HTTP/1.1 {kind.status} {response.reason_phrase}"]
-    head += [f"{field}: {value}" for field, value in headers.items()]
-    return "\r\n".join([*head, "", ""]).encode("latin-1") + response.content
+    headers, body = problems.written(ProblemError(kind), path, name)
+    logger.info("request %s to %.80r: %s", name, path, kind.code)
+    head = [f"HTTP/1.1 {kind.status} {http.client.responses.get(kind.status, '')}"]
+    head += [f"{field}: {value}" for field, value in {**headers, "Connection": "close"}.items()]
+    return "\r\n".join([*head, "", ""]).encode("latin-1") + body
 
 
 class BoundedFactory(HTTPFactory):

@@ -1,5 +1,6 @@
 """RFC 9457 problem documents: every error of the API, and what each of them means."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 MEDIA_TYPE = "application/problem+json"
+REQUEST_ID = "X-Request-ID"
 
 
 @dataclass(frozen=True)
@@ -107,16 +109,35 @@ def invalid(field: str, detail: str) -> ProblemError:
 
 def respond(problem: ProblemError, request: HttpRequest) -> HttpResponse:
     """The problem as a response."""
+    document = _document(problem, request.path, getattr(request, "request_id", ""))
+    headers = {"Cache-Control": "no-store", **problem.headers}
+    return JsonResponse(
+        document, status=problem.kind.status, content_type=MEDIA_TYPE, headers=headers
+    )
+
+
+def written(problem: ProblemError, path: str, request_id: str) -> tuple[dict[str, str], bytes]:
+    """The problem as headers and body, for where there is no Django around the answer."""
+    body = json.dumps(_document(problem, path, request_id)).encode()
+    headers = {
+        "Content-Type": MEDIA_TYPE,
+        "Content-Length": str(len(body)),
+        "Cache-Control": "no-store",
+        REQUEST_ID: request_id,
+        **problem.headers,
+    }
+    return headers, body
+
+
+def _document(problem: ProblemError, path: str, request_id: str) -> dict[str, Any]:
     kind = problem.kind
-    document = {
+    return {
         **problem.extensions,
         "type": kind.uri,
         "title": kind.title,
         "status": kind.status,
         "detail": problem.detail or kind.title,
-        "instance": request.path[:500],
+        "instance": path[:500],
         "errors": problem.errors,
-        "request_id": getattr(request, "request_id", ""),
+        "request_id": request_id,
     }
-    headers = {"Cache-Control": "no-store", **problem.headers}
-    return JsonResponse(document, status=kind.status, content_type=MEDIA_TYPE, headers=headers)

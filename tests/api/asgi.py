@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
-from django.core.asgi import get_asgi_application
 from django.db import connection
+
+from config.asgi import application
 
 T = TypeVar("T")
 SECONDS = 10
@@ -105,7 +106,7 @@ async def ask(
         "server": ("127.0.0.1", 8000),
         "scheme": "http",
     }
-    communicator = ApplicationCommunicator(get_asgi_application(), scope)
+    communicator = ApplicationCommunicator(application, scope)
     await communicator.send_input({"type": "http.request", "body": body})
     start = await communicator.receive_output(SECONDS)
     try:

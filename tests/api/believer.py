@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import schemathesis
-from django.core.asgi import get_asgi_application
 from django.utils import timezone
 from schemathesis.engine import events, from_schema
 
 from agents.api.idempotency import KEY_PATTERN
+from config.asgi import application as product
 from tests.desk.telling import signature
 
 Message = MutableMapping[str, Any]
@@ -93,7 +93,7 @@ def believe(
             ],
         }
     )
-    application = _InBetween(get_asgi_application(), secret)
+    application = _InBetween(product, secret)
     schema = schemathesis.openapi.from_asgi(
         "/v1/openapi.json", application, config=config, headers=HOST
     )

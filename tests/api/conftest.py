@@ -8,7 +8,6 @@ from django.utils import timezone
 from accounts import oauth
 from accounts.keyring import add_public_key
 from accounts.models import Role, Shop, User
-from agents.api import door
 from tests.accounts.factories import Signer, make_user
 from tests.api.clients import Api, delegate
 from tests.factories import make_approver, make_customer, make_shop
@@ -22,7 +21,6 @@ __all__ = ["pretend_shop", "shop_process", "shop_row"]
 def _usual_limits(settings):
     """Counters in Redis outlive a test; only the tests of the limits lower them."""
     settings.API_READS_PER_MINUTE = settings.API_WRITES_PER_MINUTE = 100_000
-    door.forget_everybody()
 
 
 @pytest.fixture

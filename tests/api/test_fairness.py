@@ -1,13 +1,11 @@
 """One customer's crowd takes nothing from the others: neither connections nor the queue."""
 
-import time
 from collections import Counter
 
 import pytest
-from django.http import HttpRequest, HttpResponse
 
 from agents import dispatch, services
-from agents.api import door, throttle
+from agents.api import throttle
 from agents.models import Message, Task
 from tests.api.clients import Api, everything, problem
 
@@ -49,7 +47,7 @@ def test_a_place_is_given_back_however_the_request_ends(ada: Api, body, settings
     for _ in range(3):
         assert ada.post("/v1/tasks", body).status_code != 429
 
-    assert throttle._at_work == door._at_work == Counter()
+    assert throttle._at_work == Counter()
 
 
 def test_a_place_is_given_back_after_a_fault_of_our_own(ada: Api, settings, monkeypatch):
@@ -61,78 +59,7 @@ def test_a_place_is_given_back_after_a_fault_of_our_own(ada: Api, settings, monk
     monkeypatch.setattr(services, "submit", broken)
 
     assert ada.post("/v1/tasks", ASK).status_code == 500
-    assert throttle._at_work == door._at_work == Counter()
-
-
-def test_whoever_comes_too_fast_is_refused_without_a_look_at_the_database(
-    ada: Api, bob: Api, settings, django_assert_num_queries
-):
-    settings.API_WRITES_PER_MINUTE = 8  # two at once, then one in seven and a half seconds
-    for _ in range(2):
-        assert ada.post("/v1/tasks", {"message": 7}).status_code == 422
-    before = everything()
-
-    with django_assert_num_queries(0):
-        refused = [ada.post("/v1/tasks", ASK) for _ in range(5)]
-
-    for answer in refused:
-        problem(answer, 429, "too-many-requests")
-        assert 6 <= int(answer["Retry-After"]) <= 8
-    assert everything() == before
-    assert ada.get("/v1/tasks").status_code == 200  # reading is counted apart
-    assert bob.post("/v1/tasks", ASK).status_code == 201
-
-
-def test_whoever_has_waited_is_let_in_again(ada: Api, settings, monkeypatch):
-    settings.API_WRITES_PER_MINUTE = 8
-    codes = [ada.post("/v1/tasks", {"message": 7}).status_code for _ in range(3)]
-    wait = int(ada.post("/v1/tasks", ASK)["Retry-After"])
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + wait + 1)
-
-    assert codes == [422, 422, 429]
-    assert ada.post("/v1/tasks", ASK).status_code == 201
-
-
-def test_a_crowd_with_one_credential_has_a_few_places_at_the_door(rf, settings):
-    settings.API_REQUESTS_AT_ONCE = 3
-    entered: list[int] = []
-
-    def visit(request: HttpRequest) -> HttpResponse:
-        entered.append(1)
-        inner = door.door(visit)(request) if len(entered) < 10 else HttpResponse()
-        return HttpResponse(status=inner.status_code)
-
-    crowd = rf.get("/v1/tasks", headers={"Authorization": "Bearer one"})
-    assert door.door(visit)(crowd).status_code == 429
-    assert len(entered) == 3
-    assert door._at_work == Counter()
-
-
-@pytest.mark.asyncio
-async def test_the_door_is_the_same_on_the_event_loop(rf, settings):
-    settings.API_REQUESTS_AT_ONCE = 1
-
-    async def inner(request: HttpRequest) -> HttpResponse:
-        return HttpResponse()
-
-    async def outer(request: HttpRequest) -> HttpResponse:
-        answer: HttpResponse = await door.door(inner)(request)
-        return answer
-
-    request = rf.get("/v1/tasks", headers={"Authorization": "Bearer one"})
-    assert (await door.door(inner)(request)).status_code == 200
-    assert (await door.door(outer)(request)).status_code == 429
-    assert door._at_work == Counter()
-
-
-def test_only_so_many_credentials_are_remembered(rf, monkeypatch):
-    monkeypatch.setattr(door, "REMEMBERED", 3)
-    enter = door.door(lambda request: HttpResponse())
-    for n in range(10):
-        enter(rf.get("/v1/tasks", headers={"Authorization": f"Bearer {n}"}))
-
-    assert len(door._pace) == 3
+    assert throttle._at_work == Counter()
 
 
 def test_a_flood_puts_no_more_on_the_queue_than_its_customers_open_tasks(
