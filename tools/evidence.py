@@ -123,10 +123,11 @@ def _refund(event_id: str, kind: str, told: RefundTold) -> Told:
 
 def _order(event_id: str, told: OrderTold) -> Told:
     change = told.change
-    if change is None:
+    if change is None or change.idempotency_key is None:
+        # By other hands: the order has moved on, and that says nothing of what we have sent.
         return Told(event_id, ORDER_CHANGED, told.id, version=told.version)
     effect = Effect(reference=change.id, kind=change.kind, order_id=told.id)
-    key = change.idempotency_key or ""
+    key = change.idempotency_key
     return Told(event_id, ORDER_CHANGED, told.id, key, effect, version=told.version)
 
 

@@ -99,6 +99,19 @@ def test_an_event_that_does_not_fit_calls_a_person(buyer, teller, changes):
     assert effects(buyer, operation) == []
 
 
+@pytest.mark.parametrize(
+    ("tool", "path"), [("cancel_order", "/cancel"), ("change_address", "/address")]
+)
+def test_a_change_that_other_hands_made_proves_nothing_about_ours(buyer, teller, tool, path):
+    operation = lost(buyer, "error_before", tool=tool, status="pending", path=path)
+
+    assert teller.told(about_change(operation, idempotency_key=None)) == "accepted"
+
+    assert find_out(operation).state == State.UNKNOWN
+    assert operation.observations.get().body["order_version"] == 2
+    assert effects(buyer, operation) == []
+
+
 def test_an_event_of_another_kind_under_our_key_calls_a_person(buyer, teller):
     operation = lost(buyer, "error_before")
     teller.told(about_change(operation, kind="cancel"))
