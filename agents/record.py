@@ -127,6 +127,10 @@ class Recording:
     def _tool_examined(self, outcome: ToolExamined) -> None:
         examined = outcome.examined
         caller = caller_of(self.held)
+        if isinstance(examined, gateway.Proposal) and self._is_stopped:
+            self._keep_verdicts(examined.verdicts)
+            self._end_stopped()
+            return
         if isinstance(examined, gateway.Proposal):
             decided = gateway.propose(examined, caller, now=self.now)
             self._keep_verdicts(decided.verdicts)
@@ -168,6 +172,10 @@ class Recording:
             self._hand_off(HandOff("mail_outcome_unknown" if is_mail else "outcome_needs_person"))
         elif operation.state == State.UNKNOWN:
             self._wait(TaskStatus.WAITING_OUTCOME, delay_before_next_look(operation, self.now))
+        elif operation.state == State.APPROVED and self._is_stopped:
+            # Certainly not sent: what was stopped on its way is taken back, not tried again.
+            approvals.withdraw(operation_id=operation.pk, by="system", reason="task cancelled")
+            self._operation_stands(operation)
         elif operation.state == State.APPROVED:
             asked = delay_asked_for(operation, self.now)
             self._wait(TaskStatus.WAITING_APPROVAL, asked or NOT_NOW_SECONDS)
@@ -176,7 +184,9 @@ class Recording:
 
     def _shop_away(self, away: ShopAway) -> None:
         wait = away.retry_after
-        if self.step.operation is not None:
+        if self.step.operation is not None and self._is_stopped:
+            self._operation_stands(self.step.operation)
+        elif self.step.operation is not None:
             # Approved and not sent: it stays approved, until the shop is back or its time is over.
             seconds = NOT_NOW_SECONDS if wait is None else wait
             self._wait(TaskStatus.WAITING_OUTCOME, seconds, error=away.kind)
@@ -201,9 +211,19 @@ class Recording:
 
     # --- What follows -----------------------------------------------------------------------
 
+    @property
+    def _is_stopped(self) -> bool:
+        """Has somebody stopped the task since it was claimed?"""
+        return self.task.cancel_requested_at is not None
+
+    def _end_stopped(self) -> None:
+        """Nothing more comes of this step, whatever it was about to do."""
+        self._finish_step({"error": "cancelled"}, error="cancelled")
+        self._move_on()
+
     def _move_on(self) -> None:
         """Plan the move that the engine derives from the log as it now is."""
-        if self.task.cancel_requested_at is not None:
+        if self._is_stopped:
             telling.end_cancelled(self.task, now=self.now)
             return
         if self.task.active_ms >= self.task.max_active_ms:
@@ -252,6 +272,9 @@ class Recording:
 
     def _try_again(self, status: TaskStatus, seconds: float, *, error: str) -> None:
         """The same step once more, later: it is planned again, with its tries counted."""
+        if self._is_stopped:
+            self._end_stopped()
+            return
         self.step.status = StepStatus.PLANNED
         self.step.error = error
         self.step.save()

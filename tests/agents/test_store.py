@@ -7,13 +7,17 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
+from accounts.models import User
 from agents import record, runner, services, store
 from agents.models import Message, Step, Task, Ticket
-from agents.outcomes import ShopAway
+from agents.outcomes import ModelFailed, ShopAway
 from agents.store import StaleClaimError
 from audit.models import Event
 from tests.agents.desk import Desk, claim, line, operation, reply, steps
+from tools import trigger
 from tools.clock import database_now
+from tools.models import Operation
+from tools.trigger import Point
 
 
 def let_lease_run_out(task: Task) -> None:
@@ -375,6 +379,77 @@ def test_cancelling_between_the_yes_and_the_send_wins(desk: Desk):
     task = Task.objects.get(pk=task.pk)
     assert (task.status, operation(task).state) == ("cancelled", "cancelled")
     assert desk.shop.effects() == []
+
+
+def by_the_customer(task: Task) -> None:
+    services.cancel(task_id=task.pk, by="customer:ada", now=timezone.now())
+
+
+def by_staff(task: Task) -> None:
+    staff = User.objects.get(username="staff")
+    services.take_over(ticket_id=task.ticket_id, user=staff, now=timezone.now())
+
+
+STOPS = pytest.mark.parametrize(
+    ("stop", "end"), [(by_the_customer, "cancelled"), (by_staff, "handed_off")]
+)
+
+
+@STOPS
+@pytest.mark.parametrize(
+    ("point", "path"), [(Point.C12, "/api/orders/1042"), (Point.C14, "/refunds")]
+)
+def test_what_was_stopped_and_certainly_not_sent_is_never_sent(
+    desk: Desk, monkeypatch, stop, end: str, point: Point, path: str
+):
+    task = desk.decide(desk.work(desk.ask("Please refund order 1042")), is_yes=True)
+    desk.shop.fault("error_before", scope={"path": path}, times=1, status=429, retry_after=200)
+    reached: list[Point] = []
+
+    def stop_there(here: Point) -> None:
+        if here is point and not reached:
+            reached.append(here)
+            stop(task)
+
+    monkeypatch.setattr(trigger, "handler", stop_there)
+
+    task = desk.work(task)
+
+    assert reached == [point]
+    assert (task.status, operation(task).state) == (end, "cancelled")
+    assert {one.status for one in operation(task).approvals.all()} == {"approved"}
+    assert desk.wake(task).status == end
+    assert desk.shop.effects() == []
+
+
+@STOPS
+def test_a_change_that_is_proposed_after_the_stop_is_asked_of_nobody(desk: Desk, stop, end: str):
+    task = desk.ask("Please refund order 1042")
+    while steps(task)[-1].tool != "refund_order":
+        task = desk.advance(task)
+    held = claim(task)
+    outcome = runner.run(held)
+    stop(task)
+
+    record.record(held, outcome)
+
+    task = Task.objects.get(pk=task.pk)
+    assert task.status == end
+    assert not Operation.objects.filter(task_id=task.pk).exists()
+    assert steps(task)[-1].error == "cancelled"
+
+
+@STOPS
+def test_a_stopped_task_does_not_wait_for_a_model_that_is_away(desk: Desk, stop, end: str):
+    task = desk.ask("Please refund order 1042")
+    held = claim(task)
+    stop(task)
+
+    record.record(held, ModelFailed("rate_limited", retry_after=3000))
+
+    task = Task.objects.get(pk=task.pk)
+    assert (task.status, task.wake_at) == (end, None)
+    assert task.tokens_reserved == 0
 
 
 def test_a_message_in_mid_task_is_heard_at_the_next_model_step(desk: Desk):
