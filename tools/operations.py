@@ -48,6 +48,7 @@ _MADE: dict[Kind, Text] = {
     ),
 }
 
+NOT_SENT_IN_TIME = "not_sent_in_time"
 CAME_BACK = "The money has come back to the shop since; a person takes care of it."
 
 
@@ -172,13 +173,17 @@ def reject(*, operation_id: int, role: str, by: str, reason: str, now: datetime)
 
 @transaction.atomic
 def expire(*, operation_id: int, now: datetime) -> Operation:
-    """Nobody answered in time. Raises OperationStateError once it is being sent or final."""
+    """Its time is over: nobody answered, or all did and it could not be sent (NOT_SENT_IN_TIME).
+
+    Raises OperationStateError once it is being sent or final.
+    """
     operation = lock(operation_id)
+    code = NOT_SENT_IN_TIME if operation.state == State.APPROVED else ""
     try:
-        operation.expire(at=now)
+        operation.expire(reason=code, at=now)
     except TransitionNotAllowed as exc:
         raise OperationStateError(operation) from exc
-    return _turned_down(operation, "expired", actor="system", now=now)
+    return _turned_down(operation, "expired", actor="system", now=now, code=code)
 
 
 @transaction.atomic

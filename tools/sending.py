@@ -97,9 +97,13 @@ def send(*, operation_id: int, lease: Lease, still_granted: StillGranted) -> Ope
     cannot be read; nothing was sent then. `lease` is of the operation's own task.
     """
     operation = get(operation_id)
-    if operation.state != State.APPROVED or is_waiting(operation):
+    if operation.state != State.APPROVED:
         return operation
     period = history.is_looking_first()
+    if period is None and operation.expires_at <= database_now():
+        return _end(operation.pk, execution.EXPIRED)  # also while nobody can ask the shop
+    if is_waiting(operation):
+        return operation
     reach(Point.C12)
     try:
         client, subject = look_at_subject(operation)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from audit.models import Event
 from tests.factories import ADDRESS, make_approved_operation
 from tests.tools.desk import approved, lease, look, send, trail, writes
 from tests.two_people import loosen
-from tools import sending
+from tools import adapters, sending
 from tools.clients.errors import UnavailableError
 from tools.clients.shop import ShopClient
 from tools.models import Finding, Gate, Operation, State, Switch, Verdict
@@ -442,6 +443,29 @@ def test_a_yes_that_is_too_old_is_not_sent(buyer, shop_row):
 
     assert send(operation).state == State.EXPIRED
     assert is_untouched(buyer, operation)
+
+
+@pytest.mark.parametrize("why", ["cannot be asked", "wants us to wait", "is not asked any more"])
+def test_a_yes_that_runs_out_while_the_shop_is_away_ends_there_and_then(
+    buyer, shop_row, monkeypatch, why
+):
+    operation = approved(buyer, buyer.order(4000))
+    later = operation.expires_at + timedelta(seconds=1)
+    if why == "cannot be asked":
+        buyer.shop.fault("error_before", scope={"path": "/api/orders"})
+    elif why == "wants us to wait":
+        Operation.objects.filter(pk=operation.pk).update(not_before=later + timedelta(hours=1))
+    else:
+        adapters.pause(shop_row)
+    monkeypatch.setattr(sending, "database_now", lambda: later)
+    buyer.shop.forget_calls()
+
+    ended = send(operation)
+
+    assert (ended.state, ended.reason) == (State.EXPIRED, "not_sent_in_time")
+    assert buyer.shop.calls() == []
+    assert is_untouched(buyer, operation)
+    assert Operation.objects.get(pk=operation.pk).state == State.EXPIRED
 
 
 @pytest.mark.parametrize("scope", ["everything", "shop", "tool", "tool of this shop"])

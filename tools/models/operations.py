@@ -223,7 +223,8 @@ class Operation(models.Model):
         self.finished_at = at
 
     @transition(field=state, source=UNSENT, target=State.EXPIRED)
-    def expire(self, *, at: datetime) -> None:
+    def expire(self, *, reason: str, at: datetime) -> None:
+        self.reason = reason
         self.finished_at = at
 
     @transition(field=state, source=UNSENT, target=State.SUPERSEDED)
