@@ -64,16 +64,43 @@ _ENDED: dict[str, Text] = {
         "wurde nicht ausgeführt: Der Shop hat sie abgelehnt.",
     ),
 }
+# The same states for another reason than the usual one.
+_ENDED_FOR: dict[tuple[str, str], Text] = {
+    ("expired", "not_sent_in_time"): (
+        "was not made: it could not be sent to the shop while its yes was good.",
+        "wurde nicht ausgeführt: Sie ließ sich nicht an den Shop senden, solange ihr Ja galt.",
+    ),
+    ("superseded", "policy_changed"): (
+        "was not made: the shop's rules changed in the meantime.",
+        "wurde nicht ausgeführt: Die Regeln des Shops haben sich inzwischen geändert.",
+    ),
+    ("superseded", "ticket_changed"): (
+        "was not made: this conversation went on in the meantime.",
+        "wurde nicht ausgeführt: Diese Unterhaltung ging inzwischen weiter.",
+    ),
+    ("superseded", "approval_no_longer_valid"): (
+        "was not made: a yes that it needs is not valid any more.",
+        "wurde nicht ausgeführt: Ein Ja, das sie braucht, gilt nicht mehr.",
+    ),
+    ("superseded", "order_not_found"): (
+        "was not made: the shop does not show this order any more.",
+        "wurde nicht ausgeführt: Der Shop zeigt diese Bestellung nicht mehr.",
+    ),
+    ("cancelled", "access_revoked"): (
+        "was not made: the shop no longer lets us act for you.",
+        "wurde nicht ausgeführt: Der Shop lässt uns nicht mehr für Sie handeln.",
+    ),
+    ("failed", "settled_by_staff"): (
+        "was not made: a colleague has checked it with the shop.",
+        "wurde nicht ausgeführt: Jemand aus dem Team hat es mit dem Shop geklärt.",
+    ),
+}
 _CAME_BACK: Text = (
     "was made, but the money came back to the shop since. A colleague takes care of it.",
     (
         "wurde ausgeführt, aber das Geld kam inzwischen an den Shop zurück. Jemand aus dem Team kümmert "
         "sich darum."
     ),
-)
-_SETTLED_AS_NOT: Text = (
-    "was not made: a colleague has checked it with the shop.",
-    "wurde nicht ausgeführt: Jemand aus dem Team hat es mit dem Shop geklärt.",
 )
 _DONE: Text = ("is done.", "ist erledigt.")
 _DONE_AS: Text = ("is done (reference {reference}).", "ist erledigt (Beleg {reference}).")
@@ -135,16 +162,14 @@ def _line(operation: OperationView, locale: str) -> str:
 def _became(operation: OperationView, locale: str) -> str:
     if operation.state == "succeeded" and operation.came_back:
         return pick(_CAME_BACK, locale)
-    if operation.state == "failed" and operation.reason == "settled_by_staff":
-        return pick(_SETTLED_AS_NOT, locale)
     if operation.state == "succeeded":
         reference = clean(operation.reference, 120)
         return pick(_DONE_AS if reference else _DONE, locale).format(reference=reference)
     if operation.state == "rejected":
         return _rejected(operation, locale)
     # A state that is new here is no reason to say more than is known.
-    known = _OPEN.get(operation.state) or _ENDED.get(operation.state) or _BEING_CHECKED
-    return pick(known, locale)
+    known = _ENDED_FOR.get((operation.state, operation.reason)) or _OPEN.get(operation.state)
+    return pick(known or _ENDED.get(operation.state) or _BEING_CHECKED, locale)
 
 
 def _rejected(operation: OperationView, locale: str) -> str:

@@ -32,7 +32,27 @@ REFUND: dict[str, Any] = {"kind": "refund", "order_id": "1042", "amount_text": "
         ("rejected", {"decided_by": "staff"}, "was not made: the shop's staff said no."),
         ("expired", {}, "was not made: nobody said yes in time."),
         ("superseded", {}, "was not made: the order changed in the meantime."),
+        (
+            "superseded",
+            {"reason": "policy_changed"},
+            "was not made: the shop's rules changed in the meantime.",
+        ),
+        (
+            "superseded",
+            {"reason": "approval_no_longer_valid"},
+            "was not made: a yes that it needs is not valid any more.",
+        ),
+        (
+            "expired",
+            {"reason": "not_sent_in_time"},
+            "was not made: it could not be sent to the shop while its yes was good.",
+        ),
         ("cancelled", {}, "was not made: it was withdrawn before it was sent."),
+        (
+            "cancelled",
+            {"reason": "access_revoked"},
+            "was not made: the shop no longer lets us act for you.",
+        ),
         ("failed", {"reason": "over_captured"}, "was not made: the shop refused it."),
         ("something_new", {}, "is still being checked."),
     ],
