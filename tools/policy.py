@@ -11,6 +11,7 @@ from django.db.models import F, Q, Sum
 from django.db.models.functions import Coalesce
 
 from accounts.models import Role, Shop
+from tools.clients.shapes import Order
 from tools.models import FINAL, Finding, Gate, Kind, Operation, State
 from tools.seal import Intent
 
@@ -88,6 +89,32 @@ def get_rolling_total(*, customer_id: int, shop: Shop, now: datetime, before_id:
     if before_id is not None:
         operations = operations.filter(id__lt=before_id)
     return operations.aggregate(total=Sum("amount"))["total"] or 0
+
+
+def require_our_refunds_shown(intent: Intent, order: Order, *, shop: Shop, ruling: Ruling) -> None:
+    """Deny a refund while the shop shows less of its order refunded than we know it has refunded.
+
+    A read may be older than what we did: what is left could then be paid a second time. Money that
+    came back to the shop does not count.
+    """
+    if intent.kind != Kind.REFUND:
+        return
+    made = Operation.objects.filter(
+        shop=shop,
+        order_id=order.id,
+        kind=Kind.REFUND,
+        state=State.SUCCEEDED,
+        reversal__isnull=True,
+    ).aggregate(total=Sum("amount"))
+    made_by_us = made["total"] or 0
+    ruling.require(
+        "our_refunds_are_shown",
+        holds=made_by_us <= order.refunded,
+        code="another_change_in_progress",
+        message=f"The shop does not show yet what was refunded of order {order.id} before.",
+        made_by_us=made_by_us,
+        shown=order.refunded,
+    )
 
 
 def required_roles(intent: Intent, *, shop: Shop, rolling_total: int, ruling: Ruling) -> list[str]:

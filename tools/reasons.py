@@ -147,6 +147,10 @@ RULES: dict[str, Callable[[Inputs], tuple[str, str]]] = {
     "amount_is_left_on_the_payment": _said(
         "More was asked for than is left of what was paid.", "An amount up to what is left."
     ),
+    "our_refunds_are_shown": _said(
+        "The shop shows less of the order refunded than was refunded through here already.",
+        "The shop showing what was refunded, or a person who looks there.",
+    ),
     "amount_is_money": _said(
         "What was given is no amount.", 'An amount as it is written: "40.00".'
     ),

@@ -7,9 +7,9 @@ from approvals.services import is_still_granted
 from audit.models import Event
 from tests.desk.telling import about_refund, everything
 from tests.desk.world import approver, of, on_its_way, stuck, told
-from tests.factories import make_approver, make_shop
+from tests.factories import make_approver, make_caller, make_shop, propose
 from tests.tools.desk import lease, look
-from tools import operations, reversals, sending, settlement, unresolved
+from tools import gateway, operations, reversals, sending, settlement, unresolved
 from tools.models import Operation, Reversal, State
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +56,17 @@ def test_staff_have_the_ticket_again_and_the_customer_is_told(paid, teller):
     text = told(paid)[-1]
     assert f"the refund of $40.00 for order {paid.order_id} did not stay with you" in text
     assert Event.objects.filter(action="ticket.reopened", ticket_id=ticket.pk).count() == 1
+
+
+def test_money_that_came_back_is_left_to_refund_again(paid, buyer, teller):
+    buyer.shop.reverse(paid.reference)
+    order = look(buyer, paid.order_id)
+    assert order.refunded == 0
+    assert isinstance(propose(make_caller(buyer.row), order), gateway.Refused)
+
+    teller.told(about_refund(paid, "reversed", id=paid.reference))
+
+    assert isinstance(propose(make_caller(buyer.row), order), gateway.Accepted)
 
 
 def test_an_open_ticket_goes_to_staff_without_being_reopened(paid, teller):

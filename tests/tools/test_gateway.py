@@ -7,8 +7,17 @@ import pytest
 from django.utils import timezone
 
 from accounts import services as accounts
-from tests.factories import make_approval, make_caller, make_shop, say_no, say_yes
-from tests.tools.desk import EVERYTHING, assert_refused, call, find_out, send, shop_writes
+from tests.factories import make_approval, make_caller, make_shop, propose, say_no, say_yes
+from tests.tools.desk import (
+    EVERYTHING,
+    approved,
+    assert_refused,
+    call,
+    find_out,
+    look,
+    send,
+    shop_writes,
+)
 from tools import gateway
 from tools.gateway import Accepted, Answered, HandOffAsked
 from tools.models import Operation, State, Switch, Verdict
@@ -437,6 +446,7 @@ def test_an_accepted_change_waits_for_its_customer_with_every_verdict_stored(buy
         ("policy", "within_refund_window", "allow", 1),
         ("policy", "amount_matches_items", "allow", 1),
         ("policy", "amount_is_left_on_the_payment", "allow", 1),
+        ("policy", "our_refunds_are_shown", "allow", 1),
         ("approval", "customer_countersigns", "ask", 1),
         ("approval", "staff_over_limit", "allow", 1),
     ]
@@ -515,6 +525,34 @@ def test_another_change_of_the_order_waits_for_the_first(buyer, tool, arguments)
     assert Operation.objects.get() == first.operation
     last = Verdict.objects.latest("id")
     assert (last.rule, last.finding) == ("no_other_change_under_way", "deny")
+
+
+@pytest.mark.parametrize("asked", [{}, {"amount": "10.00"}, {"amount": "90.00"}])
+def test_an_order_read_from_before_its_refund_is_not_refunded_a_second_time(buyer, asked):
+    order_id = buyer.order(4000, 6000)
+    from_before = look(buyer, order_id)
+    assert send(approved(buyer, order_id, amount="10.00")).state == State.SUCCEEDED
+
+    decided = propose(make_caller(buyer.row), from_before, **asked)
+
+    assert isinstance(decided, gateway.Refused)
+    assert decided.error == "another_change_in_progress"
+    last = decided.verdicts[-1]
+    assert (last.rule, last.finding) == ("our_refunds_are_shown", "deny")
+    assert (last.inputs["made_by_us"], last.inputs["shown"]) == (1000, 0)
+    assert Operation.objects.count() == 1
+    assert isinstance(propose(make_caller(buyer.row), look(buyer, order_id), **asked), Accepted)
+
+
+def test_what_other_hands_refunded_beside_ours_is_no_reason_to_wait(buyer):
+    order_id = buyer.order(4000, 6000)
+    assert send(approved(buyer, order_id, amount="10.00")).state == State.SUCCEEDED
+    buyer.shop.refund_by_hand(order_id, 500)
+
+    rest = refund(buyer, order_id)
+
+    assert isinstance(rest, Accepted)
+    assert rest.operation.amount == 8500
 
 
 def test_a_change_of_another_order_waits_for_nothing(buyer):
