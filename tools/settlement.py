@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 
 from accounts.models import Role, User
-from accounts.rights import get_countersigner
+from accounts.rights import get_countersigner, is_same_person
 from accounts.services import DelegationRevokedError, ShopUnavailableError
 from tools import operations, reversals, sending, tickets
 from tools.access import ask
@@ -51,7 +51,7 @@ class WrongStateError(SettlementError):
 
 
 class NotAllowedError(SettlementError):
-    """This person may not say so: no right to, or a customer's own case."""
+    """This person may not say so: their right does not reach to it, or it is their own case."""
 
 
 class SamePersonError(SettlementError):
@@ -178,7 +178,7 @@ def confirm(*, settlement_id: int, user_id: int) -> Settlement:
         user = _require_right(operation, user_id)
         if settlement.status != SettlementStatus.OPEN:
             raise NotProposedError(operation)
-        if user.pk == settlement.proposed_by_user_id:
+        if is_same_person(user, User.objects.get(pk=settlement.proposed_by_user_id)):
             raise SamePersonError(operation)
         if operation.state != State.NEEDS_PERSON:
             raise WrongStateError(operation)
@@ -221,8 +221,11 @@ def _hold_settlement(settlement_id: int) -> tuple[Operation, Settlement]:
 
 
 def _require_right(operation: Operation, user_id: int) -> User:
+    """As for a yes: whoever may not agree to such a change may not say how it ended either."""
     user = get_countersigner(user_id, customer=operation.customer)
-    if user is None:
+    if user is None or not (
+        user.may_decide_kind(operation.kind) and user.may_approve_sum(operation.amount)
+    ):
         raise NotAllowedError(operation)
     return user
 

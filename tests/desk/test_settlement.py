@@ -140,6 +140,29 @@ def test_nobody_is_two_people(buyer):
     refused(settlement.AlreadyProposedError, propose, operation, dana)
 
 
+def test_a_second_account_of_the_same_address_is_no_second_person(buyer):
+    operation = stuck(buyer, price=OVER)
+    dana = approver(operation, email="dana@example.com")
+    row = propose(operation, dana)
+    twin = approver(operation, email=" Dana@Example.com")
+
+    refused(settlement.SamePersonError, settlement.confirm, settlement_id=row.pk, user_id=twin.pk)
+
+
+@pytest.mark.parametrize("reach", [{"approve_up_to": OVER - 1}, {"approve_kinds": ["cancel"]}])
+def test_whoever_may_not_agree_to_it_may_not_say_how_it_ended(buyer, reach):
+    operation = stuck(buyer, price=OVER)
+    row = propose(operation, approver(operation))
+    short = approver(operation, **reach)
+
+    refused(settlement.NotAllowedError, settlement.confirm, settlement_id=row.pk, user_id=short.pk)
+    settlement.turn_down(
+        settlement_id=row.pk, user_id=approver(operation).pk, reason="Somebody else's turn."
+    )
+    refused(settlement.NotAllowedError, propose, operation, short)
+    assert of(operation).state == State.NEEDS_PERSON
+
+
 def test_what_staff_had_to_countersign_takes_two_whatever_the_limit_is_now(buyer):
     operation = stuck(buyer, price=OVER)
     loosen(operation.shop, staff_limit=10**6)
