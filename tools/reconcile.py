@@ -284,11 +284,17 @@ def _end_refused(
 def _may_resend(
     operation: Operation, attempts: list[Attempt], capabilities: Capabilities, now: datetime
 ) -> bool:
-    """Same key, inside the window that the provider promises, and not for ever."""
+    """Same key, inside the window that the provider promises, and not for ever.
+
+    However long the window is, and whatever keeps the sends back (a switch, no connection), a person
+    is asked after a day.
+    """
     sends = [attempt for attempt in attempts if attempt.outcome != AttemptOutcome.NOT_SENT]
     if operation.first_sent_at is None or len(sends) >= MAX_SENDS:
         return False
     age = (now - operation.first_sent_at).total_seconds()
+    if age >= GIVE_UP_AFTER.total_seconds():
+        return False
     return capabilities.can_resend(age_seconds=age) or not ablation.is_on("window")
 
 

@@ -192,6 +192,21 @@ def test_a_person_is_asked_when_the_shop_cannot_be_asked_for_a_day(buyer, provid
     assert len(writes(buyer, operation)) == 1
 
 
+def test_a_person_is_asked_after_a_day_however_long_the_key_lives(buyer, provider, monkeypatch):
+    operation = lost(buyer, "error_before")
+    provider(key_window_seconds=30 * 24 * 3600)
+    Switch.objects.create(
+        tool="refund_order", reason="An incident.", changed_by="x", changed_at=timezone.now()
+    )
+    assert find_out(operation).state == State.UNKNOWN
+
+    monkeypatch.setattr(reconcile, "GIVE_UP_AFTER", timedelta(0))
+    found = find_out(operation, epoch=3)
+
+    assert found.state == State.NEEDS_PERSON
+    assert len(writes(buyer, operation)) == 1
+
+
 def test_without_our_leave_to_act_it_stays_unknown_and_is_not_sent(buyer, provider):
     operation = lost(buyer, "error_before")
     accounts.revoke_delegation(
