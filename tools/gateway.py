@@ -277,6 +277,8 @@ def propose(proposal: Proposal, caller: Caller, *, now: datetime) -> Refused | A
         intent = proposal.tool.decide(proposal.arguments, proposal.subject, shop, now, ruling)
         if isinstance(proposal.subject, Order):
             policy.require_our_refunds_shown(intent, proposal.subject, shop=shop, ruling=ruling)
+        else:
+            policy.require_nothing_is_open(ticket_id=proposal.subject.ticket, ruling=ruling)
     except DeniedError as exc:
         return Refused(exc.code, exc.message, ruling.verdicts)
     total = policy.get_rolling_total(customer_id=customer.pk, shop=shop, now=now, before_id=None)

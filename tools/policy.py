@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 
 from accounts.models import Role, Shop
 from tools.clients.shapes import Order
-from tools.models import FINAL, Finding, Gate, Kind, Operation, State
+from tools.models import FINAL, OPEN, Finding, Gate, Kind, Operation, State
 from tools.seal import Intent
 
 # The limit on refunds that need no staff holds for this long a stretch of time, rolling.
@@ -114,6 +114,20 @@ def require_our_refunds_shown(intent: Intent, order: Order, *, shop: Shop, rulin
         message=f"The shop does not show yet what was refunded of order {order.id} before.",
         made_by_us=made_by_us,
         shown=order.refunded,
+    )
+
+
+def require_nothing_is_open(*, ticket_id: int, ruling: Ruling) -> None:
+    """Deny the closing of a ticket while a change that was asked for in it has no end yet.
+
+    Its e-mail lists what was done, and could only be silent about that one.
+    """
+    open_ones = Operation.objects.filter(ticket_id=ticket_id, state__in=OPEN)
+    ruling.require(
+        "no_change_is_open",
+        holds=not open_ones.exclude(kind=Kind.CLOSE_TICKET).exists(),
+        code="another_change_in_progress",
+        message="A change in this conversation is still being checked; it stays open until then.",
     )
 
 

@@ -171,6 +171,10 @@ RULES: dict[str, Callable[[Inputs], tuple[str, str]]] = {
         "The shop has no sender for its e-mails.", "A sender in the shop's settings."
     ),
     "ticket_is_open": _said("The ticket was closed already.", "Nothing: it is done."),
+    "no_change_is_open": _said(
+        "A change that was asked for in the conversation has no end yet.",
+        "Its end, or a person who settles it at the desk.",
+    ),
     "recipient_is_known": _said(
         "The shop told no e-mail address of this customer.", "One in the customer's identity."
     ),

@@ -7,12 +7,15 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from accounts.models import User
 from agents import runner, services
 from agents.models import Task, Ticket
 from tests.agents.desk import Desk, claim, operation, reply, steps
 from tests.postbox import Postbox, run_postbox
+from tools import reconcile
 from tools.models import Operation
 from tools.seal import open_seal
+from tools.sending import Lease
 
 
 @pytest.fixture
@@ -214,6 +217,31 @@ def test_a_worker_lost_after_the_mail_sends_no_second_one(desk: Desk, postbox: P
 
     assert (task.status, closing(task).state) == ("succeeded", "succeeded")
     assert len(postbox.taken) == 1
+
+
+def test_a_conversation_whose_refund_is_still_being_checked_is_not_closed(
+    desk: Desk, postbox: Postbox
+):
+    task = desk.decide(desk.work(desk.ask("Please refund order 1042")), is_yes=True)
+    desk.shop.fault("timeout_after", scope={"path": "/refunds"}, times=1)
+    task = desk.work(task)
+    lease = Lease(epoch=task.epoch, ends_at=0)
+    reconcile.hand_over(operation_id=operation(task).pk, lease=lease, why="nobody looks")
+    task = desk.wake(task)
+    assert (task.status, operation(task).state) == ("handed_off", "needs_person")
+    staff = User.objects.get(username="staff")
+    services.take_over(ticket_id=task.ticket_id, user=staff, now=timezone.now())
+    services.give_back(ticket_id=task.ticket_id, user=staff, now=timezone.now())
+
+    later = desk.ask(
+        "That's all, please close this", ticket_id=task.ticket_id, opens_new_ticket=False
+    )
+    later = desk.work(later)
+
+    assert steps(later)[1].error == "another_change_in_progress"
+    assert not Operation.objects.filter(task_id=later.pk).exists()
+    assert ticket(later).status == "open"
+    assert postbox.taken == []
 
 
 @pytest.mark.parametrize("email", ["", "ada@example.com\r\nBcc: evil@example.com", "a@b, c@d"])
