@@ -12,11 +12,17 @@ from django.conf import settings
 
 from config.celery import app
 from script.lib.checks import CHROMIUM
+from tests.deliveries import deliveries
 from tests.flush import django_db_setup
 from tests.live import Product, running_product
 from tests.shared_shop import SharedShop
 
 __all__ = ["django_db_setup"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = "deliver every message to a worker twice, in an order that this number draws"
+    parser.addoption("--deliveries", type=int, metavar="SEED", help=told)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,6 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     # One approver of the tests decides more in a minute than a person should; see tests of the pace.
     settings.APPROVALS_IN_A_ROW = 1_000_000
+    seed = config.getoption("--deliveries")
+    if seed is not None:
+        deliveries.shuffle(seed)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker:
         return

@@ -26,6 +26,7 @@ from agents import dispatch, events, services
 from agents.models import ENDED, Step, Task, TaskStatus
 from approvals import services as approvals
 from approvals.models import Approval
+from tests.deliveries import deliveries
 from tests.factories import ADDRESS, make_approver, make_customer, make_shop
 from tests.model_server import ModelServer
 from tests.postbox import Postbox
@@ -147,10 +148,13 @@ class World:
 
     def drain(self) -> None:
         """Deliver all messages, and those that come of them."""
-        for _ in range(200):
-            if not self.queue.messages:
+        waiting: list[int] = []
+        for _ in range(400):
+            waiting += deliveries.sent(self.queue.messages)
+            self.queue.messages.clear()
+            if not waiting:
                 return
-            self.deliver(self.queue.messages.pop(0))
+            self.deliver(deliveries.take(waiting))
         raise AssertionError("messages without end")
 
     def work(self, task_id: int) -> Task:
