@@ -30,8 +30,6 @@ MAX_KEY = 255
 _QUOTED = rf'"(?:[ !#-\[\]-~]|\\["\\]){{1,{MAX_KEY}}}"'
 _BARE = rf"[A-Za-z0-9_.:~+/=-]{{1,{MAX_KEY}}}"
 KEY_PATTERN = f"{_QUOTED}|{_BARE}"
-# A request without an answer for this long is one whose process died.
-ABANDONED = timedelta(seconds=60)
 KEPT = timedelta(hours=24)
 
 REPLAYS = Counter(
@@ -134,7 +132,8 @@ def _claim(scope: str, key: str, digest: str) -> Answer | _Claim:
     if record.response is not None and record.status_code is not None:
         kept = record.response
         return Answer(record.status_code, kept["body"], kept["headers"], is_replay=True)
-    if record.created_at > now - ABANDONED:
+    # Without an answer for as long as a worker may hold a task, its process has died.
+    if record.created_at > now - timedelta(seconds=settings.LEASE_SECONDS):
         raise _in_flight()
     taken = IdempotencyRecord.objects.filter(
         pk=record.pk, created_at=record.created_at, response__isnull=True

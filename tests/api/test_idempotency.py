@@ -136,11 +136,16 @@ def _abandon(ada: Api, monkeypatch) -> None:
             ada.post("/v1/tasks", MESSAGE, key='"one"')
 
 
-def test_after_a_crash_the_request_is_taken_over_once_it_is_surely_abandoned(ada: Api, monkeypatch):
+@pytest.mark.parametrize("lease", [60, 7])
+def test_after_a_crash_the_request_is_taken_over_once_it_is_surely_abandoned(
+    ada: Api, monkeypatch, settings, lease
+):
+    settings.LEASE_SECONDS = lease
     _abandon(ada, monkeypatch)
+    IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(seconds=lease - 3))
     problem(ada.post("/v1/tasks", MESSAGE, key='"one"'), 409, "in-flight")
     assert Task.objects.count() == 0
-    IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(seconds=61))
+    IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(seconds=lease + 1))
 
     answer = ada.post("/v1/tasks", MESSAGE, key='"one"')
 
