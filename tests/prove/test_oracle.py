@@ -1,6 +1,7 @@
 """The judge, on made-up ledgers: nothing wrong is nothing said, and each wrong has its name."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -111,21 +112,76 @@ def yes_of(role: str, by: str) -> Any:
     return replace(approval, role=role, decided_by=by)
 
 
-def test_over_the_second_limit_the_yes_of_two_different_staff_is_missed():
-    customers, first = yes_of("customer", "customer:ada"), yes_of("staff", "staff:dana")
+CUSTOMERS = yes_of("customer", "customer:ada")
+FIRST = yes_of("staff", "staff:dana")
+SECOND = yes_of("second_staff", "staff:erin")
+
+
+def over_the_second_limit(*approvals: Any, **changes: Any) -> Evidence:
+    """A refund of 4000 that was sent at second 11, with these answers to it."""
     limits = {"staff_limit": 1000, "second_limit": 3999}
-    subject = ("unauthorised", f"operation {KEY}")
+    return evidence(operations=[operation(approvals=approvals)], **limits | changes)
 
-    def with_yeses(*approvals: Any, **changes: Any) -> Evidence:
-        return evidence(operations=[operation(approvals=approvals)], **limits | changes)
 
-    assert found(with_yeses(customers, first)) == [subject]
-    assert only(with_yeses(customers, first)).says.startswith("no yes of the second_staff")
-    twice = with_yeses(customers, first, yes_of("second_staff", "staff:dana"))
-    assert found(twice) == [subject]
-    assert only(twice).says == "both yeses of staff are of staff:dana"
-    assert judge(with_yeses(customers, first, yes_of("second_staff", "staff:erin"))) == []
-    assert judge(with_yeses(customers, first, second_limit=4000)) == []
+def test_over_the_second_limit_the_yeses_of_two_different_staff_are_enough():
+    assert judge(over_the_second_limit(CUSTOMERS, FIRST, SECOND)) == []
+    assert judge(over_the_second_limit(CUSTOMERS, FIRST, second_limit=4000)) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        (None, "no yes of the second_staff for these bytes"),
+        (replace(SECOND, status="open", decided_at=None), "no yes of the second_staff"),
+        (replace(SECOND, status="rejected"), "no yes of the second_staff"),
+        (replace(SECOND, decided_at=at(11.001)), "no yes of the second_staff"),
+        (replace(SECOND, digest="0" * 64), "no yes of the second_staff"),
+        (replace(SECOND, role="staff"), "no yes of the second_staff"),
+        (replace(SECOND, decided_by="staff:dana"), "both yeses of staff are of staff:dana"),
+    ],
+    ids=[
+        "none",
+        "unanswered",
+        "a no",
+        "too late",
+        "for other bytes",
+        "as first",
+        "the first again",
+    ],
+)
+def test_over_the_second_limit_a_send_without_two_different_staff_is_unauthorised(second, says):
+    answers = [CUSTOMERS, FIRST, *([] if second is None else [second])]
+
+    violation = only(over_the_second_limit(*answers))
+
+    assert (violation.kind, violation.subject) == ("unauthorised", f"operation {KEY}")
+    assert violation.says.startswith(says)
+
+
+def test_two_accounts_of_one_address_are_one_person():
+    addresses = {"staff:dana": "dana@example.com", "staff:erin": " Dana@Example.com"}
+
+    violation = only(over_the_second_limit(CUSTOMERS, FIRST, SECOND, addresses=addresses))
+
+    assert violation.kind == "unauthorised"
+    assert violation.says == "both yeses of staff are of staff:dana and staff:erin"
+    nobody = {"staff:dana": "", "staff:erin": ""}
+    assert judge(over_the_second_limit(CUSTOMERS, FIRST, SECOND, addresses=nobody)) == []
+
+
+def test_a_send_after_the_right_of_one_who_said_yes_has_ended_is_unauthorised():
+    """The worker may have looked just before: what it sends within its lease is no wrong."""
+
+    def with_end(second: float) -> Evidence:
+        ended = {"staff:dana": at(second)}
+        lease = timedelta(seconds=7)
+        return over_the_second_limit(CUSTOMERS, FIRST, SECOND, rights_ended=ended, lease=lease)
+
+    violation = only(with_end(3.9))
+
+    assert (violation.kind, violation.subject) == ("unauthorised", f"operation {KEY}")
+    assert violation.says == "sent when the right of staff:dana to say yes had ended"
+    assert judge(with_end(4.1)) == []
 
 
 def test_two_refunds_of_one_customer_count_together_towards_the_limit():

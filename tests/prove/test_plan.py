@@ -3,6 +3,7 @@
 from collections import Counter
 
 from script.lib.prove.plan import CUSTOMERS_SHARE, KINDS, Planner
+from script.lib.prove.team import SECOND_LIMIT
 
 
 def test_the_same_seed_makes_the_same_plan_and_another_one_another():
@@ -49,6 +50,17 @@ def test_large_refunds_are_over_the_limit_and_small_ones_far_below():
 
     for request in batch.requests:
         if request.kind == "large refund":
-            assert prices[request.order_id] > 10_000
+            assert 10_000 < prices[request.order_id] <= SECOND_LIMIT
+        if request.kind == "very large refund":
+            assert prices[request.order_id] > SECOND_LIMIT
         if request.kind == "small refund":
             assert prices[request.order_id] < 10_000
+
+
+def test_two_of_staff_answer_in_every_way():
+    asked = [one for one in Planner(1).make(300).requests if one.kind == "very large refund"]
+
+    assert {one.second_says for one in asked} == {"yes", "no"}
+    assert {one.first_again for one in asked} == {"", "self", "double"}
+    assert {one.first_leaves for one in asked} == {True, False}
+    assert all(one.staff_says == "yes" for one in asked if one.first_leaves)

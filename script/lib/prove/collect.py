@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from script.lib.prove.evidence import (
@@ -17,7 +17,7 @@ from script.lib.prove.evidence import (
     Task,
     Write,
 )
-from script.lib.prove.instance import Instance
+from script.lib.prove.instance import LEASE_SECONDS, Instance
 
 _OPERATIONS = """
     SELECT o.id, o.idempotency_key, o.task_id, o.ticket_id, c.external_id, o.kind, o.order_id,
@@ -42,6 +42,7 @@ _TASKS = """
 """
 _SAID = "SELECT task_id, ticket_id, text, at FROM agents_message WHERE author = 'agent' ORDER BY id"
 _LIMITS = "SELECT staff_limit, second_limit FROM accounts_shop"
+_ADDRESSES = "SELECT role || ':' || username, email FROM accounts_user"
 _WRITES = """
     SELECT task_id, (data ->> 'epoch')::bigint, action, at FROM audit_event
     WHERE task_id IS NOT NULL AND data ? 'epoch' ORDER BY id
@@ -97,6 +98,9 @@ def rows(instance: Instance) -> Evidence:
         ],
         staff_limit=staff_limit,
         second_limit=second_limit,
+        addresses=dict(instance.read(_ADDRESSES)),
+        rights_ended={f"staff:{name}": at for name, at in instance.team.ended.items()},
+        lease=timedelta(seconds=LEASE_SECONDS),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from script.lib.prove.doors import NoAnswerError
+from script.lib.prove.doors import NoAnswerError, Staff
 from script.lib.prove.evidence import Shown
 from script.lib.prove.instance import Instance
 from script.lib.prove.plan import Request
@@ -21,7 +21,7 @@ LOOK_EVERY = 0.25  # seconds between two looks at the rows
 ASK_EVERY = 3.0  # seconds after which the API is asked though nothing seems to have changed
 
 _BOARD = """
-    SELECT t.id, t.status || ':' || t.steps_planned || ':' || COALESCE(o.state, '') || ':'
+    SELECT t.id, t.steps_planned, t.status || ':' || COALESCE(o.state, '') || ':'
         || COALESCE((SELECT string_agg(a.role || a.status, ',' ORDER BY a.id)
                      FROM approvals_approval a WHERE a.operation_id = o.id), '')
     FROM agents_task t LEFT JOIN tools_operation o ON o.id = t.operation_id
@@ -37,9 +37,10 @@ class Followed:
     task_id: int = 0
     status: str = "not asked yet"
     submitted_at: float = 0.0
+    accepted_at: float = 0.0
     ended_at: float = 0.0
     problem: str = ""
-    staff_turn: int = 0
+    first: Staff | None = None  # who answered as the first of staff
 
 
 @dataclass
@@ -50,9 +51,9 @@ class Crowd:
     followed: list[Followed] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     decisions: dict[str, int] = field(default_factory=dict)
-    _marks: dict[int, str] = field(default_factory=dict)
+    # Of each task how many steps it has planned, and what its customer could see of it.
+    _marks: dict[int, tuple[int, str]] = field(default_factory=dict)
     _answers: set[asyncio.Task[None]] = field(default_factory=set)
-    _staff_turn: int = 0
 
     @property
     def accepted(self) -> set[int]:
@@ -61,6 +62,23 @@ class Crowd:
     @property
     def ended(self) -> int:
         return sum(1 for item in self.followed if item.ended_at)
+
+    def slowest(self, count: int = 20) -> list[dict[str, Any]]:
+        """The requests that took longest from their asking to their end, in seconds."""
+        took = sorted(
+            (item for item in self.followed if item.ended_at),
+            key=lambda item: item.submitted_at - item.ended_at,
+        )
+        return [
+            {
+                "kind": item.request.kind,
+                "task": item.task_id,
+                "seconds": round(item.ended_at - item.submitted_at, 1),
+                "accepted_after": round(item.accepted_at - item.submitted_at, 1),
+                "status": item.status,
+            }
+            for item in took[:count]
+        ]
 
     def seen(self) -> object:
         """How far everything is. It differs from the last time when something has moved."""
@@ -75,7 +93,7 @@ class Crowd:
             if open_ids:
                 with suppress(Exception):  # the database may be away for longer than we ask
                     rows = await asyncio.to_thread(self.instance.read, _BOARD, open_ids)
-                    self._marks |= dict(rows)
+                    self._marks |= {task_id: (steps, told) for task_id, steps, told in rows}
             await asyncio.sleep(LOOK_EVERY)
 
     async def follow(self, request: Request) -> Followed:
@@ -85,6 +103,7 @@ class Crowd:
         try:
             item.submitted_at = time.time()
             item.task_id = await self.instance.customers.submit(request.customer, request.message)
+            item.accepted_at = time.time()
             await self._accompany(item)
         except NoAnswerError as exc:
             item.problem = str(exc)
@@ -101,7 +120,7 @@ class Crowd:
         answered: set[str] = set()
         mark, asked_at = "", 0.0
         while True:
-            newest = self._marks.get(item.task_id, "")
+            _, newest = self._marks.get(item.task_id, (0, ""))
             if newest == mark and time.monotonic() - asked_at < ASK_EVERY:
                 await asyncio.sleep(0.1)
                 continue
@@ -159,18 +178,36 @@ class Crowd:
             self._count("customer takes back", status)
 
     async def _staff_answer(self, item: Followed, action: dict[str, Any]) -> None:
+        request, team = item.request, self.instance.team
         if action["role"] == "second_staff":
-            item.staff_turn += 1  # anybody but the first
-        else:
-            self._staff_turn += 1
-            item.staff_turn = self._staff_turn
-        person = self.instance.staff[item.staff_turn % len(self.instance.staff)]
-        says = item.request.staff_says
+            await self._second_answers(item, action)
+            return
+        leaves, has_double = request.first_leaves, request.first_again == "double"
+        item.first = team.next_first(leaves=leaves, has_double=has_double)
+        await self._says(item, action, item.first, request.staff_says)
+
+    async def _second_answers(self, item: Followed, action: dict[str, Any]) -> None:
+        """Somebody else answers; before that the first may try once more, or lose the right."""
+        request, team = item.request, self.instance.team
+        if item.first in team.approvers and request.first_again == "self":
+            status = await item.first.decide_on_page(action, "yes")
+            self._count("first of staff again", status)
+        if item.first is team.approvers[0] and request.first_again == "double":
+            status = await team.double.decide(item.task_id, action, "yes")
+            self._count("first of staff by a second account", status)
+        if item.first is not None and item.first not in (*team.approvers, *team.leavers):
+            await asyncio.to_thread(self.instance.end_right, item.first)
+            self._count("right of the first ended", 200)
+        await self._says(item, action, team.other_than(item.first), request.second_says, "second ")
+
+    async def _says(
+        self, item: Followed, action: dict[str, Any], person: Staff, says: str, which: str = ""
+    ) -> None:
         if item.request.staff_in_console:
             status = await person.decide_on_page(action, says)
         else:
             status = await person.decide(item.task_id, action, says)
-        self._count(f"staff {says}", status)
+        self._count(f"{which}staff {says}", status)
 
     def _count(self, what: str, status: int) -> None:
         name = f"{what}: {status}"

@@ -6,7 +6,7 @@ units; times are aware.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 # States of an operation in which nothing may ever have happened at the shop under its key.
@@ -150,6 +150,11 @@ class Evidence:
     staff_limit: int = 10_000
     # Above this two different members of staff; None: nowhere.
     second_limit: int | None = None
+    # Of members of staff as approvals name them: their addresses, and when a right to approve ended.
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    rights_ended: Mapping[str, datetime] = field(default_factory=dict)
+    # For so long a worker may act on what it saw when it claimed its task.
+    lease: timedelta = timedelta(seconds=60)
     chain: str = ""
     chain_holds: bool = True
 

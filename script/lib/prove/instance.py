@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import psycopg
@@ -21,6 +22,7 @@ from celery import Celery
 
 from script.lib import environment, postgres, processes, record
 from script.lib.bootstrap import ROOT, SetupError
+from script.lib.prove import team as teams
 from script.lib.prove.doors import Customers, Door, Model, Shop, Staff
 from script.lib.prove.server import WORKERS
 from script.lib.prove.worker import FOLDER as REHEARSAL
@@ -46,6 +48,7 @@ NOT_OURS = ("DATABASE_URL", "REDIS_URL", "PORT", "OPENAI_API_KEY", "OPENAI_BASE_
 # The provider's record for a shop that forgets its keys after a minute (tools/clients).
 PROVIDER = "orders_stub_brief"
 OWNER = "owner"
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -57,9 +60,10 @@ class Instance:
     customers: Customers
     shop: Shop
     model: Model
-    staff: list[Staff]
+    team: teams.Team
     # Workers that a scenario needs as they are; the chaos keeps its hands off them.
     held: set[int] = field(default_factory=set)
+    _sessions: list["psycopg.Connection[Any]"] = field(default_factory=list)
 
     @property
     def rehearsal(self) -> Path:
@@ -96,19 +100,47 @@ class Instance:
 
         PostgreSQL may be away: it is asked again for so long. Raises psycopg.OperationalError.
         """
-        ends_at = time.monotonic() + seconds
-        while True:
-            try:
-                with psycopg.connect(
-                    self.env["DATABASE_URL"],
-                    options="-c default_transaction_read_only=on",
-                    connect_timeout=3,
-                ) as connection:
-                    return connection.execute(query.encode(), values).fetchall()
-            except psycopg.OperationalError:
-                if time.monotonic() > ends_at:
-                    raise
-                time.sleep(0.2)
+
+        def rows() -> list[tuple[Any, ...]]:
+            with self._session() as session:
+                return session.execute(query.encode(), values).fetchall()
+
+        return _patiently(rows, seconds)
+
+    @contextmanager
+    def _session(self) -> Iterator["psycopg.Connection[Any]"]:
+        """One that is open already, or a new one; one that broke is not used again."""
+        try:
+            session = self._sessions.pop()
+        except IndexError:
+            session = psycopg.connect(
+                self.env["DATABASE_URL"],
+                autocommit=True,
+                options="-c default_transaction_read_only=on",
+                connect_timeout=3,
+            )
+        try:
+            yield session
+        except BaseException:
+            session.close()
+            raise
+        self._sessions.append(session)
+
+    def close(self) -> None:
+        """Leave the database."""
+        while self._sessions:
+            self._sessions.pop().close()
+
+    def end_right(self, person: Staff) -> None:
+        """Take the right to approve from one of staff. Raises psycopg.OperationalError as `read`."""
+
+        def end() -> datetime:
+            with psycopg.connect(self.env["DATABASE_URL"], connect_timeout=3) as connection:
+                ((at,),) = connection.execute(teams.END_RIGHT, [person.name]).fetchall()
+            ended: datetime = at
+            return ended
+
+        self.team.ended[person.name] = _patiently(end, 30)
 
     def manage(self, *words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -160,6 +192,7 @@ async def running_instance(*, keep: bool, extra: Mapping[str, str]) -> AsyncIter
                 yield instance
             finally:
                 instance.wake_all()
+                instance.close()
     finally:
         await asyncio.to_thread(_stop, process)
         if keep:
@@ -171,10 +204,11 @@ async def running_instance(*, keep: bool, extra: Mapping[str, str]) -> AsyncIter
 
 @asynccontextmanager
 async def _opened(folder: Path, found: record.Record) -> AsyncIterator[Instance]:
-    """The doors of a server that is ready, with its shop set to a provider of short memory."""
+    """The doors of a server that is ready, its shop with a provider of short memory and its staff."""
     env = _without(os.environ) | environment.read(folder / "env")
     with psycopg.connect(env["DATABASE_URL"]) as connection:
         connection.execute("UPDATE accounts_shop SET provider = %s", [PROVIDER])
+        teams.hire(connection)
     limits = httpx.Limits(max_connections=60)
     options: dict[str, Any] = {"timeout": 10, "trust_env": False, "limits": limits}
     web, shop, model = (found.urls[name] for name in ("web", "shop", "model"))
@@ -182,21 +216,29 @@ async def _opened(folder: Path, found: record.Record) -> AsyncIterator[Instance]
         httpx.AsyncClient(base_url=web, **options) as api,
         httpx.AsyncClient(base_url=shop, **options) as shop_http,
         httpx.AsyncClient(base_url=model, **options) as model_http,
-        httpx.AsyncClient(base_url=web, **options) as first,
-        httpx.AsyncClient(base_url=web, **options) as second,
+        teams.signed_in(web, options) as team,
     ):
         shop_door = Shop(Door(shop_http))
-        staff = [Staff(Door(first), "staff"), Staff(Door(second), "staff2")]
-        for person in staff:
-            await person.sign_in()
         yield Instance(
             folder=folder,
             env=env,
             customers=Customers(Door(api), shop_door),
             shop=shop_door,
             model=Model(Door(model_http)),
-            staff=staff,
+            team=team,
         )
+
+
+def _patiently(work: Callable[[], Answer], seconds: float) -> Answer:
+    """What it gives, asked again for so long while PostgreSQL is away."""
+    ends_at = time.monotonic() + seconds
+    while True:
+        try:
+            return work()
+        except psycopg.OperationalError:
+            if time.monotonic() > ends_at:
+                raise
+            time.sleep(0.2)
 
 
 def _start_server(folder: Path, extra: Mapping[str, str]) -> "subprocess.Popen[bytes]":

@@ -10,7 +10,15 @@ from typing import Any
 
 import rfc8785
 
-from script.lib.prove.evidence import ENDED, UNDECIDED, Call, Effect, Evidence, Operation
+from script.lib.prove.evidence import (
+    ENDED,
+    UNDECIDED,
+    Approval,
+    Call,
+    Effect,
+    Evidence,
+    Operation,
+)
 from script.lib.prove.told import contradictions
 
 MAX_SENDS = 5
@@ -96,7 +104,8 @@ def unauthorised(evidence: Evidence) -> Iterator[Violation]:
         begun += [effect.at for effect in evidence.effects_of(operation)]
         if begun:
             yield from _missing_yes(operation, min(begun), _roles(evidence, operation))
-            yield from _same_person_twice(operation)
+            yield from _same_person_twice(evidence, operation)
+            yield from _without_right(evidence, operation)
 
 
 def _roles(evidence: Evidence, operation: Operation) -> set[str]:
@@ -139,16 +148,36 @@ def _missing_yes(
             )
 
 
-def _same_person_twice(operation: Operation) -> Iterator[Violation]:
-    """Two of staff are two people."""
-    said_yes = [
-        approval.decided_by
+def _same_person_twice(evidence: Evidence, operation: Operation) -> Iterator[Violation]:
+    """Two of staff are two people, and two accounts of one address are one."""
+    said_yes = [approval.decided_by for approval in _yeses_of_staff(operation)]
+    people = {evidence.addresses.get(by, "").strip().casefold() or by for by in said_yes}
+    if len(said_yes) != len(people):
+        says = f"both yeses of staff are of {' and '.join(dict.fromkeys(said_yes))}"
+        yield Violation("unauthorised", f"operation {operation.key}", says)
+
+
+def _without_right(evidence: Evidence, operation: Operation) -> Iterator[Violation]:
+    """A yes counts while whoever said it may say it: each send asks again when it is claimed."""
+    for by in {approval.decided_by for approval in _yeses_of_staff(operation)}:
+        ended = evidence.rights_ended.get(by)
+        late = [
+            call.at
+            for call in evidence.calls
+            if ended is not None and call.key == operation.key and call.at > ended + evidence.lease
+        ]
+        if ended is not None and late:
+            says = f"sent when the right of {by} to say yes had ended"
+            shows = {"ended": _text(ended), "sent": _text(min(late))}
+            yield Violation("unauthorised", f"operation {operation.key}", says, shows)
+
+
+def _yeses_of_staff(operation: Operation) -> list[Approval]:
+    return [
+        approval
         for approval in operation.approvals
         if approval.role in {STAFF, SECOND} and approval.status == "approved"
     ]
-    if len(said_yes) != len(set(said_yes)):
-        says = f"both yeses of staff are of {said_yes[0]}"
-        yield Violation("unauthorised", f"operation {operation.key}", says)
 
 
 def differing(evidence: Evidence) -> Iterator[Violation]:

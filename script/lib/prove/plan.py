@@ -6,8 +6,10 @@ same order from two chats at once), so that what happens to an order can be trac
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from script.lib.prove.team import SECOND_LIMIT
 
 CUSTOMERS_SHARE = 3  # requests of one customer, at most as many as may be open at once
 NAMES = ("Ava", "Ben", "Cora", "Dev", "Elif", "Finn", "Gita", "Hugo", "Iris", "Jon", "Kira", "Liam")
@@ -21,7 +23,10 @@ class Request:
     """One request of one customer, and how the people behind it answer what they are asked.
 
     `customer_says` is yes, late, no, taken_back or cancelled (the task, instead of an answer);
-    `staff_says` is yes or no. `pause` is in seconds, before a person answers.
+    `staff_says` is yes or no, and so is `second_says`, where two of staff are asked. The first of
+    these may try to be the second as well (`first_again`: "self", or "double", by a second account of
+    theirs) or lose the right between the two (`first_leaves`). `pause` is in seconds, before a person
+    answers.
     """
 
     kind: str
@@ -31,6 +36,9 @@ class Request:
     customer_says: str = "yes"
     staff_says: str = "yes"
     staff_in_console: bool = False
+    second_says: str = "yes"
+    first_again: str = ""
+    first_leaves: bool = False
     pause: float = 0.0
 
 
@@ -78,8 +86,25 @@ class Planner:
         ]
 
     def large_refund(self) -> list[Request]:
-        order = self.order("delivered", [self._random.randrange(10001, 40000)])
+        order = self.order("delivered", [self._random.randrange(10001, SECOND_LIMIT)])
         return [self._request("large refund", order, "Please refund order {id}: it never arrived.")]
+
+    def very_large_refund(self) -> list[Request]:
+        """Two of staff are asked, and the first of them is not always good or lucky."""
+        price = self._random.randrange(SECOND_LIMIT + 1, 60000)
+        text = "Please refund order {id}: it never arrived."
+        request = self._request("very large refund", self.order("delivered", [price]), text)
+        leaves = self._random.random() < 0.3
+        return [
+            replace(
+                request,
+                customer_says=request.customer_says if self._random.random() < 0.3 else "yes",
+                staff_says="yes" if leaves else request.staff_says,
+                second_says=self._random.choices(["yes", "no"], [80, 20])[0],
+                first_again=self._random.choices(["", "self", "double"], [30, 40, 30])[0],
+                first_leaves=leaves,
+            )
+        ]
 
     def part_refund(self) -> list[Request]:
         prices = [self._random.randrange(800, 4000) for _ in range(3)]
@@ -169,8 +194,9 @@ class Planner:
 
 # Each kind with its weight among a hundred.
 KINDS = (
-    ("small refund", 28),
-    ("large refund", 10),
+    ("small refund", 24),
+    ("large refund", 8),
+    ("very large refund", 6),
     ("part refund", 14),
     ("cancellation", 14),
     ("new address", 12),
@@ -181,6 +207,7 @@ KINDS = (
 _MAKERS: dict[str, Callable[[Planner], list[Request]]] = {
     "small refund": Planner.small_refund,
     "large refund": Planner.large_refund,
+    "very large refund": Planner.very_large_refund,
     "part refund": Planner.part_refund,
     "cancellation": Planner.cancellation,
     "new address": Planner.new_address,
