@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from script.lib.prove.aimed import Aim, NotSeenError
+from script.lib.prove import aimed
+from script.lib.prove.aimed import TRIES, Aim, Aimed, NotSeenError, Scenario
 from script.lib.prove.drive import Crowd
 
 
@@ -59,3 +60,61 @@ def test_an_ended_request_is_asked_once_more_for_its_effect_and_no_longer(
         with pytest.raises(NotSeenError, match="waited in vain for effect 1"):
             asyncio.run(story())
     assert looks == ["90004"]
+
+
+def test_nobody_stands_still_for_a_scenario_that_has_given_up(tmp_path, monkeypatch):
+    aim = aim_in(tmp_path)
+    monkeypatch.setattr(aimed, "PATIENCE", 0.0)
+    aim.stop_at("before_wire")
+
+    with pytest.raises(NotSeenError, match="a worker to stand still"):
+        asyncio.run(aim.stopped())
+
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- Tries ----------------------------------------------------------------------------------------
+
+
+def play(monkeypatch, story, *, stops_a_worker: bool = False) -> Aimed:
+    """What comes of a scenario with this story, each try of which is told its order."""
+
+    async def told(aim: Aim) -> str:
+        return str(await story(aim.order_id))
+
+    scenario = Scenario("fence", told, "", stops_a_worker=stops_a_worker)
+    monkeypatch.setattr(aimed, "SCENARIOS", [scenario])
+    result = Aimed("fence")
+
+    async def played() -> None:
+        await asyncio.wait_for(aimed.run(cast("Crowd", None), result, asyncio.Lock()), timeout=20)
+
+    asyncio.run(played())
+    return result
+
+
+def test_a_try_that_comes_to_nothing_is_followed_by_another_at_once(monkeypatch):
+    orders = []
+
+    async def story(order_id: str) -> str:
+        orders.append(order_id)
+        if len(orders) < TRIES:
+            raise NotSeenError("nothing came")
+        return "it came"
+
+    result = play(monkeypatch, story, stops_a_worker=True)
+
+    assert (result.arose, result.tries, result.story) == (True, TRIES, "it came")
+    assert result.in_vain == ["nothing came"] * (TRIES - 1)
+    assert len(set(orders)) == TRIES
+
+
+def test_a_situation_that_never_arises_says_why(monkeypatch):
+    async def story(order_id: str) -> str:
+        raise NotSeenError(f"nothing came of {order_id}")
+
+    result = play(monkeypatch, story)
+
+    assert (result.arose, result.tries) == (False, TRIES)
+    assert result.story == "; ".join(result.in_vain)
+    assert len(result.in_vain) == TRIES

@@ -72,7 +72,10 @@ def _parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--calm", action="store_true", help="let nothing go wrong, to compare")
     parser.add_argument("--keep", action="store_true", help="keep the instance's folder")
     parser.add_argument(
-        "--ablate", choices=aimed.GUARDS, default="", help="switch one guard off: must exit 1"
+        "--ablate",
+        default="",
+        metavar="NAMES",
+        help=f"switch guards off, of {','.join(aimed.GUARDS)}: must exit 1",
     )
     parser.add_argument(
         "--aimed",
@@ -85,9 +88,10 @@ def _parse(words: list[str]) -> argparse.Namespace:
     options.aimed = {"all": list(aimed.GUARDS), "none": []}.get(
         options.aimed, options.aimed.split(",")
     )
-    unknown = set(options.aimed) - set(aimed.GUARDS)
+    ablated = options.ablate.split(",") if options.ablate else []
+    unknown = {*options.aimed, *ablated} - set(aimed.GUARDS)
     if unknown or options.tasks < 1 or options.at_once < 1:
-        parser.error(f"no such scenario: {', '.join(unknown)}" if unknown else "too few")
+        parser.error(f"no such guard: {', '.join(unknown)}" if unknown else "too few")
     return options
 
 
@@ -147,7 +151,7 @@ class Run:
     def __post_init__(self) -> None:
         self.planner = Planner(self.options.seed)
         self.crowd = Crowd(self.instance)
-        self.chaos = Chaos(self.instance, self.options.seed)
+        self.chaos = Chaos(self.instance, self.options.seed, ended=lambda: self.crowd.ended)
         self.progress = Progress(0 if self.options.minutes else self.options.tasks)
 
     async def report(self) -> Report:
@@ -175,6 +179,7 @@ class Run:
             versions=self._versions(),
             seconds=self.seconds,
             chaos=self.chaos.events,
+            slowest=self.crowd.slowest(),
         )
 
     def took(self, what: str, since: float) -> None:
@@ -188,10 +193,9 @@ class Run:
         await self._load_catalogue(aimed.catalogue(self.options.aimed))
         await aimed.prepare(self.crowd, self.options.aimed)
         turn = asyncio.Lock()
-        playing = [
-            asyncio.create_task(aimed.run(self.crowd, name, turn)) for name in self.options.aimed
-        ]
-        if playing:
+        scenarios = [aimed.Aimed(name) for name in self.options.aimed]
+        playing = [asyncio.create_task(aimed.run(self.crowd, one, turn)) for one in scenarios]
+        if playing and not self.options.calm:
             await asyncio.sleep(HEAD_START)
         breaking = asyncio.create_task(self.chaos.run() if not self.options.calm else _nothing())
         asking = asyncio.create_task(self._ask_everything())
@@ -212,10 +216,7 @@ class Run:
                 work.cancel()
             await self.crowd.finish(seconds=0)
             await self.chaos.calm(breaking)
-        return [
-            work.result() if work.done() and not work.cancelled() else aimed.Aimed(name)
-            for name, work in zip(self.options.aimed, playing, strict=True)
-        ]
+        return scenarios
 
     async def _until(self, work: Awaitable[Any], is_over: Any) -> None:
         """Show how far it is until the work ends or this is over."""

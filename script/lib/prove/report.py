@@ -37,6 +37,7 @@ class Report:
     versions: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     chaos: list[dict[str, Any]] = field(default_factory=list)
+    slowest: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
@@ -122,9 +123,14 @@ def explanation(report: Report) -> str:
 
 def _aimed(report: Report) -> list[str]:
     return [
-        f"  {'aimed at ' + one.guard:<20} {one.story if one.arose else 'did not arise: ' + one.story}"
+        f"  {'aimed at ' + one.guard:<20} {'' if one.arose else 'did not arise: '}{one.story}"
+        f" ({_tries(one)})"
         for one in report.aimed
     ]
+
+
+def _tries(one: Aimed) -> str:
+    return f"{one.tries} {'try' if one.tries == 1 else 'tries'}, {one.seconds:.0f} s"
 
 
 def _seconds(report: Report) -> str:
