@@ -42,6 +42,27 @@ def test_the_table_counts_what_there_was_and_marks_what_must_not_be():
     assert not any("lost:" in line and "must be 0" in line for line in lines)
 
 
+def test_operations_that_two_of_staff_had_to_approve_are_counted_apart():
+    roles = ("customer", "staff", "second_staff")
+    both = operation(id=2, key="task-2-step-4", state="rejected", required_roles=roles)
+
+    counted = figures(evidence(operations=[operation(), both]))
+
+    assert counted["two of staff"] == {"rejected": 1}
+    assert sum(counted["operations"].values()) == 2
+
+
+def test_it_tells_how_often_and_how_long_a_scenario_was_tried():
+    once, often = Aimed("fence", True, 1, "it came", 12.4), Aimed("window", False, 3, "no", 200.0)
+
+    lines = table(report(aimed=[once, often])).splitlines()
+
+    assert lines[-2:] == [
+        "  aimed at fence       it came (1 try, 12 s)",
+        "  aimed at window      did not arise: no (3 tries, 200 s)",
+    ]
+
+
 def test_what_broke_is_named_with_operation_key_and_evidence():
     broken = report(evidence(effects=[effect(), effect(id="re_2b")]))
 

@@ -18,7 +18,7 @@ from script.lib.prove.instance import Instance
 from script.lib.prove.plan import Request
 
 LOOK_EVERY = 0.25  # seconds between two looks at the rows
-ASK_EVERY = 3.0  # seconds after which the API is asked though nothing seems to have changed
+ASK_EVERY = 8.0  # seconds after which the API is asked though nothing seems to have changed
 
 _BOARD = """
     SELECT t.id, t.steps_planned, t.status || ':' || COALESCE(o.state, '') || ':'
@@ -197,7 +197,7 @@ class Crowd:
             self._count("first of staff by a second account", status)
         if item.first is not None and item.first not in (*team.approvers, *team.leavers):
             await asyncio.to_thread(self.instance.end_right, item.first)
-            self._count("right of the first ended", 200)
+            self._count("right of the first ended")
         await self._says(item, action, team.other_than(item.first), request.second_says, "second ")
 
     async def _says(
@@ -209,8 +209,8 @@ class Crowd:
             status = await person.decide(item.task_id, action, says)
         self._count(f"{which}staff {says}", status)
 
-    def _count(self, what: str, status: int) -> None:
-        name = f"{what}: {status}"
+    def _count(self, what: str, status: int | None = None) -> None:
+        name = what if status is None else f"{what}: {status}"
         self.decisions[name] = self.decisions.get(name, 0) + 1
 
 

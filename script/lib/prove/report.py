@@ -64,6 +64,11 @@ def figures(evidence: Evidence) -> dict[str, dict[str, int]]:
             task.reason for task in evidence.tasks if task.status == "handed_off"
         ),
         "operations": _counted(operation.state for operation in operations),
+        "two of staff": _counted(
+            operation.state
+            for operation in operations
+            if "second_staff" in operation.required_roles
+        ),
         "attempts": _counted(attempt.outcome or "open" for attempt in attempts),
         "sends": {
             "requests that reached the shop": len(evidence.calls),
