@@ -195,7 +195,7 @@ class Crowd:
         if item.first is team.approvers[0] and request.first_again == "double":
             status = await team.double.decide(item.task_id, action, "yes")
             self._count("first of staff by a second account", status)
-        if item.first is not None and item.first not in (*team.approvers, *team.leavers):
+        if item.first is not None and team.is_leaving(item.first):
             await asyncio.to_thread(self.instance.end_right, item.first)
             self._count("right of the first ended")
         await self._says(item, action, team.other_than(item.first), request.second_says, "second ")

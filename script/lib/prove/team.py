@@ -66,6 +66,10 @@ class Team:
         self._turn += 1
         return self.approvers[self._turn % len(self.approvers)]
 
+    def is_leaving(self, first: Staff) -> bool:
+        """Is it time to take this one's right to approve?"""
+        return first.name in LEAVERS and first.name not in self.ended
+
     def other_than(self, first: Staff | None) -> Staff:
         """Who answers second: somebody else."""
         return next(person for person in self.approvers if person is not first)
