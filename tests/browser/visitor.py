@@ -118,18 +118,18 @@ def violations(visitor: Visitor) -> list[str]:
     return found
 
 
-def _console(visitor: Visitor) -> Page:
+def console_as(visitor: Visitor, name: str = "staff") -> Page:
     """The console, with a member of staff signed in, in a browser of their own."""
     page = visitor.context.browser.new_page()  # type: ignore[union-attr]
     page.goto(f"{visitor.product.url}/console/")
-    page.get_by_label("Name").fill("staff")
+    page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(DEMO_PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     return page
 
 
 def staff_approve(visitor: Visitor, title: str) -> None:
-    page = _console(visitor)
+    page = console_as(visitor)
     page.get_by_role("link", name=title).click()
     page.get_by_label("Your password, again").fill(DEMO_PASSWORD)
     page.get_by_role("button", name="Approve").click()
@@ -139,7 +139,7 @@ def staff_approve(visitor: Visitor, title: str) -> None:
 
 def staff_write(visitor: Visitor, subject: str, text: str) -> None:
     """Take a conversation over and write to its customer."""
-    page = _console(visitor)
+    page = console_as(visitor)
     page.goto(f"{visitor.product.url}/console/tickets/")
     page.get_by_role("link", name=subject).first.click()
     page.get_by_role("button", name="Take over").click()
