@@ -1,5 +1,7 @@
 """Who may decide for a shop about one of its customers."""
 
+from django.db.models import Q, QuerySet
+
 from accounts import second_factor
 from accounts.models import Customer, User
 
@@ -21,6 +23,14 @@ def get_countersigner(user_id: int | None, *, customer: Customer) -> User | None
 def is_same_person(one: User, other: User) -> bool:
     """The same account, or a second account of the same address."""
     return one.pk == other.pk or _is_same_address(one.email, other.email)
+
+
+def same_people(user: User) -> "QuerySet[User]":
+    """This account, and every other one of its address."""
+    same = Q(pk=user.pk)
+    if address := user.email.strip():
+        same |= Q(email__iexact=address)
+    return User.objects.filter(same)
 
 
 def _is_customer_too(user: User, customer: Customer) -> bool:

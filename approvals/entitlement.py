@@ -5,8 +5,10 @@ Asked when they answer, again before anything is sent, and when they are shown o
 
 from enum import Enum
 
+from django.db.models import Case, CharField, Exists, OuterRef, Q, QuerySet, Value, When
+
 from accounts.models import Role, User
-from accounts.rights import get_countersigner, is_same_person
+from accounts.rights import get_countersigner, is_same_person, same_people
 from approvals.models import STAFF_ROLES, Approval
 from tools import money
 from tools.models import Operation
@@ -36,6 +38,31 @@ def bar_to(user_id: int | None, operation: Operation, *, role: str, is_yes: bool
     if is_yes and not user.may_approve_sum(operation.amount):
         return Bar.TOO_MUCH
     return None
+
+
+def with_bars(questions: QuerySet[Approval], user: User) -> QuerySet[Approval]:
+    """The same questions to staff, each with a `bar`: what keeps this person from any answer, else "".
+
+    For lists and numbers of many: what stands between them and a no as well, as `bar_to` would say
+    it, of questions of their shop. Whoever may decide nothing at all only reads, and so is barred
+    from none; a second factor that is still to be set up is theirs to set up.
+    """
+    if not user.can_approve:
+        return questions.annotate(bar=Value("", output_field=CharField()))
+    bars = []
+    if address := user.email.strip():
+        is_theirs = Q(operation__customer__email__iexact=address)
+        bars.append(When(is_theirs, then=Value(Bar.NO_RIGHT.value)))
+    if user.approve_kinds:
+        is_other = ~Q(operation__kind__in=user.approve_kinds)
+        bars.append(When(is_other, then=Value(Bar.OTHER_KIND.value)))
+    spoken = Approval.objects.filter(
+        operation_id=OuterRef("operation_id"),
+        role__in=STAFF_ROLES,
+        decided_by_user_id__in=same_people(user).values("pk"),
+    ).exclude(role=OuterRef("role"))
+    bars.append(When(Exists(spoken), then=Value(Bar.SAME_PERSON.value)))
+    return questions.annotate(bar=Case(*bars, default=Value(""), output_field=CharField()))
 
 
 def in_words(bar: Bar, operation: Operation, *, user_id: int) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import (
     BooleanField,
+    Count,
     Exists,
     ExpressionWrapper,
     OuterRef,
@@ -15,6 +16,7 @@ from django.db.models import (
 )
 
 from accounts.models import CustomerStatus, Role, User
+from approvals.entitlement import with_bars
 from approvals.models import STAFF_ROLES, Approval, ApprovalStatus, Watch
 from tools.models import Kind, Operation, State
 from tools.text import normalise_order_id
@@ -56,7 +58,7 @@ class InboxFilter:
 
 def list_inbox(user: User, wanted: InboxFilter, *, now: datetime) -> QuerySet[Approval]:
     """The questions of this person's shop that match: the oldest deadline first, answered ones last."""
-    found = _flagged(_of_shop(user), now)
+    found = with_bars(_flagged(_of_shop(user), now), user)
     found = _by_status(found, wanted.status or WAITING, now)
     if wanted.kind:
         found = found.filter(operation__kind=wanted.kind)
@@ -75,12 +77,25 @@ def list_inbox(user: User, wanted: InboxFilter, *, now: datetime) -> QuerySet[Ap
     return found
 
 
-def count_waiting(*, shop_id: int | None, now: datetime) -> int:
-    """How many questions wait for staff now, those put off left out."""
+@dataclass(frozen=True)
+class Waiting:
+    """How many questions wait: for staff, and of those for one person."""
+
+    for_staff: int
+    for_them: int
+
+
+def count_waiting(user: User, *, now: datetime) -> Waiting:
+    """How many questions wait for staff of this person's shop now, those put off left out.
+
+    For an approver those count that they may answer; whoever only reads is told of all.
+    """
     waiting = Approval.objects.filter(role__in=STAFF_ROLES, status=ApprovalStatus.OPEN)
-    if shop_id is not None:
-        waiting = waiting.filter(operation__shop_id=shop_id)
-    return waiting.exclude(handling__snoozed_until__gt=now).count()
+    if user.shop_id is not None:
+        waiting = waiting.filter(operation__shop_id=user.shop_id)
+    waiting = with_bars(waiting.exclude(handling__snoozed_until__gt=now), user)
+    found = waiting.aggregate(for_staff=Count("pk"), for_them=Count("pk", filter=Q(bar="")))
+    return Waiting(**found)
 
 
 def flags_of(approval: Approval) -> list[str]:

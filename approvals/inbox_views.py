@@ -31,16 +31,17 @@ def queue(request: HttpRequest) -> HttpResponse:
         return render(request, "console/approvals/queue.html", _unreadable(form), status=400)
     wanted = form.filter_for(currency_of(user))
     sights, count = shown.list_inbox(user, wanted, limit=QUEUE_LIMIT, now=now)
+    waiting = inbox.count_waiting(user, now=now)
     told: dict[str, Any] = {
         "sights": sights,
         "count": count,
         "more": count - len(sights),
-        "waiting": inbox.count_waiting(shop_id=user.shop_id, now=now),
+        "waiting": waiting,
         "wanted": wanted,
         "is_filtered": wanted != inbox.InboxFilter(),
         "may_decide": has_right(user, Right.DECIDE),
     }
-    key = f"{told['waiting']}-{count}"
+    key = f"{waiting.for_them}-{waiting.for_staff}-{count}"
     fragment = live(request, "console/approvals/rows.html", told, key=key)
     if wants_fragment(request):
         if fragment.is_seen:
@@ -63,7 +64,7 @@ def currency_of(user: User) -> str:
 
 
 def _unreadable(form: InboxFilterForm) -> dict[str, Any]:
-    return {"form": form, "is_filtered": True, "count": 0, "waiting": 0}
+    return {"form": form, "is_filtered": True, "count": 0, "waiting": None}
 
 
 def watch(request: HttpRequest, public_id: uuid.UUID) -> HttpResponse:

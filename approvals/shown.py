@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.models import Role, User
 from approvals import inbox, selectors
 from approvals.attention import level_of
+from approvals.entitlement import Bar, in_words
 from approvals.models import STAFF_ROLES, Approval, ApprovalStatus, Handling
 from tools.erasing import content_of, is_erased
 from tools.explain import why_staff
@@ -37,6 +38,8 @@ class Sight:
     level: str = ""
     # Where two of staff are asked: the question to the other one, once it was put.
     other: Approval | None = None
+    # In a list: why whoever looks may not answer it; "" when they may.
+    bar: str = ""
 
     @property
     def is_of_two(self) -> bool:
@@ -128,6 +131,7 @@ def _sight(approval: Approval, why: str, viewer: User) -> Sight:
     told: dict[str, Any] = {
         "level": level.value if level else "",
         "other": _other(approval),
+        "bar": _bar(approval, viewer) if is_open else "",
         "flags": inbox.flags_of(approval),
         "watchers": [
             watch.user.get_full_name() or watch.user.get_username()
@@ -140,6 +144,11 @@ def _sight(approval: Approval, why: str, viewer: User) -> Sight:
     except BrokenSealError:
         return Sight(approval, operation, why, **told)
     return Sight(approval, operation, why, describe(content), content, **told)
+
+
+def _bar(approval: Approval, viewer: User) -> str:
+    bar = getattr(approval, "bar", "")
+    return in_words(Bar(bar), approval.operation, user_id=viewer.pk) if bar else ""
 
 
 def _other(approval: Approval) -> Approval | None:

@@ -86,7 +86,7 @@ def _route_of(request: HttpRequest) -> str:
 
 def _menu_for(request: HttpRequest, user: User) -> Callable[[], list[MenuItem]]:
     def menu() -> list[MenuItem]:
-        waiting = count_waiting(shop_id=user.shop_id, now=timezone.now())
+        waiting = count_waiting(user, now=timezone.now()).for_them
         at_desk = count_for_people(shop_id=user.shop_id)
         entries: list[tuple[str, str, Right, int | None, str]] = [
             ("Approvals", "console:queue", Right.READ, waiting, "nav-count"),

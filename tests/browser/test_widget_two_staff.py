@@ -64,6 +64,11 @@ def test_two_different_members_of_staff_say_yes_and_the_refund_is_paid_once(
     expect(first.get_by_role("button", name="Approve")).to_have_count(0)
     expect(first.get_by_role("button", name="Reject")).to_have_count(0)
     first.screenshot(path=tmp_path / "4-first-cannot.png", full_page=True)
+    first.get_by_role("link", name="Back to the approvals").click()
+    row = first.get_by_role("row").filter(has=first.get_by_role("link", name=TITLE))
+    expect(row).to_contain_text("You gave the first yes.")
+    expect(first).to_have_title("Approvals · Countersign")
+    first.screenshot(path=tmp_path / "4-first-inbox.png", full_page=True)
     expect(chat.locator(".now")).to_have_text("A colleague is looking at this")
     visitor.screenshot(tmp_path, "5-still-looked-at")
     assert product.shop.effects(order_id="1024") == []

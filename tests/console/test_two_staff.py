@@ -1,13 +1,16 @@
 """Two of staff above a second limit, and how far a right reaches: what people see, and may press."""
 
+import re
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import Role, Shop, User
-from approvals.models import Approval, Handling
+from accounts.models import Customer, Role, Shop, User
+from approvals.entitlement import Bar, bar_to, with_bars
+from approvals.models import STAFF_ROLES, Approval, Handling
 from audit.models import Event
 from tests.console.desk import (
     changes,
@@ -56,6 +59,18 @@ def second(first: Approval, approver: User) -> Approval:
 
 def buttons(page: str) -> tuple[bool, bool]:
     return APPROVE in page, REJECT in page
+
+
+def count_in(page: str) -> tuple[str, str]:
+    """How many wait: in the title, and in the menu."""
+    title = re.search(r"<title>(.*?)Approvals", page)
+    menu = re.search(r'id="nav-count"[^>]*>(.*?)<', page)
+    assert title is not None
+    return title[1], menu[1] if menu else ""
+
+
+def bars_of(questions: QuerySet[Approval], person: User) -> list[str]:
+    return [each.bar for each in with_bars(questions, person)]  # type: ignore[attr-defined]
 
 
 def everything(approval: Approval) -> tuple[Any, ...]:
@@ -143,6 +158,89 @@ def test_an_open_inbox_hears_of_the_second_question(first, approver, erin, sign_
 
     news = text_of(client.get(poll, headers={"HX-Request": "true"}))
     assert "second of two: approved by staff:dana" in news
+
+
+def test_whoever_was_the_first_still_sees_the_second_question_and_why_it_is_not_theirs(
+    second, approver, sign_in
+):
+    client = sign_in(approver)
+
+    page = text_of(client.get(INBOX))
+
+    assert page_of(second) in page
+    assert f"{FIRST_TOO} The second has to come from another member of staff." in page
+    assert "1 approval waits for staff, none for you" in page
+    assert count_in(page) == ("", "")
+
+
+def test_the_others_and_those_who_only_read_are_told_of_the_second_question(
+    second, shop, erin, sign_in
+):
+    readers = [make_person(shop, "gil"), make_person(shop, "hana", role=Role.AUDITOR)]
+    for person in (erin, *readers):
+        page = text_of(sign_in(person).get(INBOX))
+
+        assert count_in(page) == ("(1) ", "1")
+        assert "1 approval waits for staff\n" in page
+        assert FIRST_TOO not in page
+
+
+def test_an_open_inbox_counts_one_less_after_a_first_yes(first, shop, approver, sign_in):
+    make_question(shop)
+    client = sign_in(approver)
+    page = text_of(client.get(INBOX))
+    assert count_in(page) == ("(2) ", "2")
+
+    say_yes(operation_of(first), approver)
+
+    news = text_of(client.get(poll_of(page, "queue"), headers={"HX-Request": "true"}))
+    assert count_in(news) == ("(1) ", "1")
+    assert "2 approvals wait for staff, 1 of them for you" in news
+
+
+def test_what_is_not_of_ones_kind_or_about_oneself_is_not_counted_either(first, shop, sign_in):
+    gus = make_person(shop, "gus", is_approver=True, approve_kinds=["cancel"])
+    ida = make_person(shop, "ida", is_approver=True, email="Ida@home.example")
+    Customer.objects.update(email="ida@home.example")
+
+    for person, why in (
+        (gus, "does not reach to this kind of change (refund)"),
+        (ida, "You may not answer this question."),
+    ):
+        page = text_of(sign_in(person).get(INBOX))
+
+        assert why in page
+        assert count_in(page) == ("", "")
+
+
+def test_the_list_bars_whom_the_answer_bars(second, approver, shop, erin):
+    """Each of these people once, before the first question and before the second."""
+    Customer.objects.filter(pk=second.operation.customer_id).update(email="ida@home.example")
+    people = [
+        approver,
+        erin,
+        make_person(shop, "dan", is_approver=True, email="Twin@shop.example"),
+        make_person(shop, "dora", is_approver=True, email="twin@shop.example "),
+        make_person(shop, "gus", is_approver=True, approve_kinds=["cancel"]),
+        make_person(shop, "ida", is_approver=True, email="Ida@home.example"),
+        make_person(shop, "fay", is_approver=True, approve_up_to=1),
+        make_person(None, "kim", role=Role.ADMIN, is_approver=True),
+    ]
+    by_twin = make_question(shop, price=60_000)
+    say_yes(operation_of(by_twin), people[2])
+    make_question(shop, price=70_000)
+    asked = Approval.objects.filter(role__in=STAFF_ROLES, status="open").order_by("pk")
+
+    for person in people:
+        found = bars_of(asked, person)
+
+        bars = [
+            bar_to(person.pk, each.operation, role=each.role, is_yes=False)
+            for each in asked.select_related("operation__customer")
+        ]
+        assert found == [bar.value if bar else "" for bar in bars], person
+    assert bars_of(asked, people[3]) == ["", Bar.SAME_PERSON.value, ""]
+    assert bars_of(asked, people[5]) == [Bar.NO_RIGHT.value, "", ""]
 
 
 def test_one_person_is_asked_and_nothing_of_two_is_said_below_the_second_limit(
