@@ -32,6 +32,7 @@ from agents.outcomes import (
 )
 from agents.runner import caller_of
 from agents.store import Claim
+from agents.trail import about
 from approvals import services as approvals
 from audit import services as audit
 from tools import gateway, operations
@@ -298,10 +299,6 @@ class Recording:
             action="step.finished",
             subject=f"step:{self.step}",
             at=self.now,
-            shop_id=self.task.shop_id,
-            task_id=self.task.pk,
-            ticket_id=self.task.ticket_id,
-            customer=self.task.customer.external_id,
             tool=self.step.tool or self.step.kind,
             outcome=events.step_outcome(self.step)[:100],
             data={
@@ -317,6 +314,7 @@ class Recording:
                 "verdict": self.step.verdict,
                 "proposed_by": forms.proposed_by(self.step.call_id),
             },
+            **about(self.task),
         )
 
     def _keep_verdicts(self, verdicts: Any) -> None:

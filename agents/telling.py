@@ -19,6 +19,7 @@ from agents.models import (
     Ticket,
 )
 from agents.moves import HandOff, Reply
+from agents.trail import about
 from audit import services as audit
 from tools import money, operations
 from tools.language import pick
@@ -100,16 +101,13 @@ def _checked(task: Task, text: str, now: datetime) -> str:
         action="reply.replaced",
         subject=f"task:{task.pk}",
         at=now,
-        shop_id=task.shop_id,
-        task_id=task.pk,
-        ticket_id=task.ticket_id,
-        customer=task.customer.external_id,
         data={
             "unproven": sorted(faults.unproven),
             "denied": sorted(faults.denied),
             "asks_for_secrets": faults.asks_for_secrets,
         },
         personal=text,
+        **about(task),
     )
     if faults.asks_for_secrets and not faults.unproven and not faults.denied:
         return pick(wording.ASKED_FOR_SECRETS, task.ticket.spoken)
@@ -179,10 +177,7 @@ def _end(
         action=f"task.{status}",
         subject=f"task:{task.pk}",
         at=now,
-        shop_id=task.shop_id,
-        task_id=task.pk,
-        ticket_id=task.ticket_id,
-        customer=task.customer.external_id,
         outcome=outcome or reason,
         data={"reason": reason},
+        **about(task),
     )

@@ -8,6 +8,7 @@ from accounts import keeping
 from agents.casework import KeptReplay
 from agents.models import Task
 from agents.replay import NotReplayableError, Verdict
+from agents.trail import about
 from audit import services as audit
 
 
@@ -33,10 +34,7 @@ def keep(verdict: Verdict, *, prompt_version: str, model: str, now: datetime) ->
         action="task.replayed",
         subject=f"task:{task.pk}",
         at=now,
-        shop_id=task.shop_id,
-        task_id=task.pk,
-        ticket_id=task.ticket_id,
-        customer=task.customer.external_id,
         data={"prompt": prompt_version, "model": model[:80], "same": verdict.is_same},
+        **about(task),
     )
     return kept

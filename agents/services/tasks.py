@@ -10,6 +10,7 @@ from django.db import transaction
 from agents import dispatch, events, record, runner, store, telemetry, telling
 from agents.models import Task
 from agents.store import StaleClaimError
+from agents.trail import about
 from approvals import services as approvals
 from audit import services as audit
 from tools import history
@@ -139,9 +140,6 @@ def record_task(task: Task, what: str, *, actor: str, now: datetime) -> None:
         action=f"task.{what}",
         subject=f"task:{task.pk}",
         at=now,
-        shop_id=task.shop_id,
-        task_id=task.pk,
-        ticket_id=task.ticket_id,
-        customer=task.customer.external_id,
         data={"workflow": task.workflow, "model": task.model, "prompt": task.prompt_version},
+        **about(task),
     )
