@@ -26,7 +26,7 @@ const timeline = new Timeline({
 const bridge = new Bridge(JSON.parse(page.origins), hear);
 const transport = new Transport({
   key: page.key, token: () => bridge.token(), where: () => ({ ...store.where(), locale: tag() }),
-  onFrame, onState, onOtherCustomer: () => { wipe(); transport.restart(); },
+  whose, onFrame, onState, onOtherCustomer: () => { wipe(); forget(); transport.restart(); },
 });
 const outbox = new Outbox({ store, send: (frame) => transport.send(frame) });
 const forms = new Forms({
@@ -49,7 +49,7 @@ function hear(message) {
     init: () => begin(message),
     opened: () => { isOpen = true; seen(); $("text").focus(); },
     closed: () => { isOpen = false; },
-    prefill: () => { $("text").value = message.text; grow(); },
+    prefill: () => write(message.text),
     locale: () => { language(message.locale); transport.resume(); },
     theme: () => { document.documentElement.dataset.theme = message.theme; },
     identity: () => (message.canIdentify ? transport.restart() : undefined),
@@ -68,10 +68,21 @@ function begin(message) {
   transport.start();
 }
 
+/* The customer to whom everything here belongs; null for nobody's. */
+function whose() {
+  return store.customer ? store.customer.id : recall("customer");
+}
+
 function wipe() {
   forms.close();
+  menu(false);
+  $("tickets").replaceChildren();
+  // What was written before anybody was signed in here is nobody else's.
+  if (store.customer) write("");
   store.wipe();
   timeline.clear();
+  wasOffered = null;
+  waitsForStaffNote = false;
   keep("outbox", null);
   keep("ticket", null);
   bridge.tell({ type: "unread", count: 0 });
@@ -100,13 +111,6 @@ function onFrame(frame) {
 }
 
 function welcome(frame) {
-  const owner = recall("customer");
-  if (owner !== null && owner !== frame.customer.id) {
-    forms.close();
-    store.wipe();
-    timeline.clear();
-    forget();
-  }
   const isSame = store.ticket && frame.ticket && store.ticket.id === frame.ticket.id;
   if (!isSame) timeline.clear();
   keep("customer", frame.customer.id);
@@ -308,6 +312,11 @@ function menu(isShown) {
   }
 }
 
+function write(text) {
+  $("text").value = text;
+  grow();
+}
+
 function grow() {
   const field = $("text");
   field.style.blockSize = "auto";
@@ -346,8 +355,7 @@ $("composer").addEventListener("submit", (event) => {
   event.preventDefault();
   const text = $("text").value.trim();
   if (!text) return;
-  $("text").value = "";
-  grow();
+  write("");
   submit(text);
 });
 $("text").addEventListener("input", grow);

@@ -1,7 +1,9 @@
 /* Frames to and from the service: over a WebSocket, or where none gets through by asking over HTTP.
 
-   `where()` tells what to resume: the ticket, and what of it is known. `onFrame` gets every frame,
-   `onState` one of connecting, open, reconnecting, offline, signed-out, crowded. */
+   `where()` tells what to resume: the ticket, and what of it is known; `whose()` the customer whose
+   ticket that is, or null. `onFrame` gets every frame, `onState` one of connecting, open,
+   reconnecting, offline, signed-out, crowded; `onOtherCustomer` is called when the service knows
+   somebody else here, of whom nothing has been shown nor asked yet. */
 
 const PROTOCOL = "chat.v1";
 const LONGEST_MS = 30000;
@@ -19,8 +21,8 @@ const OF_CONVERSATION = new Set([
 ]);
 
 export class Transport {
-  constructor({ key, token, where, onFrame, onState, onOtherCustomer }) {
-    Object.assign(this, { key, token, where, onFrame, onState, onOtherCustomer });
+  constructor({ key, token, where, whose, onFrame, onState, onOtherCustomer }) {
+    Object.assign(this, { key, token, where, whose, onFrame, onState, onOtherCustomer });
     this.socket = null;
     this.current = null; // the token that was given last
     this.wanted = false;
@@ -115,6 +117,11 @@ export class Transport {
   hear(frame) {
     this.heardAt = Date.now();
     if (frame.type === "snapshot") {
+      // What was chosen, written or under way here is the other one's: it is neither sent nor kept.
+      if (![null, frame.customer.id].includes(this.whose())) {
+        this.onOtherCustomer();
+        return;
+      }
       this.ready(frame);
       if (this.hasTurnedAway()) return;
     } else if (frame.type === "auth_expired") {
@@ -194,12 +201,16 @@ export class Transport {
   }
 
   renewBefore(expiresAt) {
+    // Who polls is told the same each time, more often than the shortest wait.
+    if (this.timers.renew && this.expiresAt === expiresAt) return;
+    this.expiresAt = expiresAt;
     clearTimeout(this.timers.renew);
     const left = new Date(expiresAt).getTime() - Date.now() - RENEW_BEFORE_MS;
     this.timers.renew = setTimeout(() => this.renew(), Math.max(5000, left));
   }
 
   async renew() {
+    delete this.timers.renew;
     const run = this.run;
     const token = await this.token();
     if (run !== this.run) return;
@@ -208,7 +219,13 @@ export class Transport {
       return;
     }
     this.current = token;
-    if (!this.isPolling) this.send({ type: "token", token });
+    if (!this.isPolling) {
+      this.send({ type: "token", token });
+      return;
+    }
+    // Nothing is sent with it before its answer has shown whose it is.
+    this.isReady = false;
+    this.exchange(null);
   }
 
   async poll() {
@@ -239,7 +256,8 @@ export class Transport {
       if (run !== this.run) return;
       // Whoever has turned to another conversation meanwhile is not taken back to that one.
       const isThere = this.where().ticket === asked.ticket;
-      frames.filter(({ type }) => isThere || !OF_CONVERSATION.has(type)).forEach((answer) => this.hear(answer));
+      frames.filter(({ type }) => isThere || !OF_CONVERSATION.has(type))
+        .forEach((answer) => run === this.run && this.hear(answer));
     }
   }
 }
