@@ -333,8 +333,9 @@ function language(locale) {
   for (const node of document.querySelectorAll("[data-label]")) node.setAttribute("aria-label", t(node.dataset.label));
   for (const node of document.querySelectorAll("[data-placeholder]")) node.placeholder = t(node.dataset.placeholder);
   ideas();
-  store.forgetOrders();
-  if (forms.isOpen) forms.draw();
+  // An open form keeps what was chosen of them until they come in this language.
+  if (forms.isOpen) forms.redraw();
+  else store.forgetOrders();
   timeline.clear();
   draw({ isHistory: true });
 }

@@ -78,6 +78,18 @@ export class Forms {
     this.root.replaceChildren(this.head(), ...body);
   }
 
+  /* The same in another language: what was chosen and written stays, and so does the focus. */
+  redraw() {
+    const controls = () => [...this.root.querySelectorAll("button, input, select")];
+    const focused = controls().indexOf(document.activeElement);
+    const written = this.chosen ? [...this.root.querySelector("form").elements].filter(isWritten) : [];
+    const kept = this.chosen && this.picker.kept();
+    this.draw();
+    if (kept) this.picker.restore(kept);
+    for (const { id, value } of written) document.getElementById(id).value = value;
+    controls()[focused]?.focus();
+  }
+
   head() {
     const title = this.chosen ? `form_${this.chosen}` : "needs";
     return el("div", { class: "needs-head" },
@@ -228,11 +240,16 @@ export class Forms {
   }
 }
 
+/* A field of the form's own; the order's part looks after itself. */
+function isWritten({ name, type }) {
+  return Boolean(name) && type !== "radio";
+}
+
 /* What was filled in, with the parts of an address under it. The order's part the picker knows. */
 function filled(form) {
   const values = {};
   for (const { name, value, type, disabled } of form.elements) {
-    if (!name || disabled || type === "radio" || !value.trim()) continue;
+    if (!isWritten({ name, type }) || disabled || !value.trim()) continue;
     const text = value.trim();
     const [group, inner] = name.split(".");
     if (inner) values[group] = { ...values[group], [inner]: inner === "country" ? text.toUpperCase() : text };

@@ -13,19 +13,52 @@ export class OrderPicker {
     this.order = el("div", { class: "field", data: { field: "order_id" } });
     this.lines = el("fieldset", { class: "field", data: { field: "items" }, hidden: true });
     this.elements = takesLines ? [this.order, this.lines] : [this.order];
+    this.rows = [];
+    this.isPart = false;
     this.draw();
   }
 
-  /* The orders have come, or will not. What somebody has begun to write stays. */
+  /* The orders have come, or will not, or come in another language. What was chosen or written stays. */
   refresh() {
-    if (this.select || this.input.value.trim()) return;
-    const hadFocus = this.order.contains(document.activeElement);
+    const { orders } = this.own();
+    if (this.select ? !orders.length || orders === this.drawn : this.input.value.trim()) return;
+    const focused = this.controls().indexOf(document.activeElement);
+    const kept = this.kept();
+    const hadChoice = Boolean(this.select);
     this.draw();
-    if (hadFocus) (this.select || this.input).focus();
+    this.restore(kept);
+    if (focused < 0) return;
+    (hadChoice ? this.controls()[focused] : this.select || this.input)?.focus();
+  }
+
+  controls() {
+    return this.elements.flatMap((part) => [...part.querySelectorAll("input, select")]);
+  }
+
+  /* What was chosen and written, for `restore` to put back once this has been drawn anew. */
+  kept() {
+    const rows = this.rows.map(({ item, box, count }) => [item.item_id, { isChosen: box.checked, many: count?.value }]);
+    return { order: this.select?.value, written: this.input.value, isPart: this.isPart, rows: new Map(rows) };
+  }
+
+  restore({ order, written, isPart, rows }) {
+    this.input.value = written;
+    if (!this.select || !order) return;
+    this.select.value = [...this.select.options].some(({ value }) => value === order) ? order : "";
+    this.show();
+    if (!isPart || !this.rows.length) return;
+    this.lines.querySelector("input[value=part]").checked = true;
+    this.turn(true);
+    for (const { item, box, count } of this.rows) {
+      const before = rows.get(item.item_id);
+      if (before) box.checked = before.isChosen;
+      if (before && count && before.many) count.value = before.many;
+    }
   }
 
   draw() {
     const { orders, isAway } = this.own();
+    this.drawn = orders;
     this.select = null;
     if (orders.length) this.drawChoice(orders);
     else this.order.replaceChildren(...this.text(isAway ? t("ordersNotShown") : this.hint), fault("order_id"));
@@ -58,11 +91,15 @@ export class OrderPicker {
   }
 
   chosen() {
+    this.show();
+    if (this.isOther) this.input.focus();
+  }
+
+  show() {
     const order = this.own().orders.find((one) => one.order_id === this.select.value);
     this.other.hidden = !this.isOther;
     this.inside.textContent = order ? order.items.map(nameOf).join(", ") : "";
     this.inside.hidden = !order;
-    if (this.isOther) this.input.focus();
     this.offerLines(order);
   }
 
@@ -72,18 +109,18 @@ export class OrderPicker {
     const pieces = left.reduce((sum, item) => sum + item.left, 0);
     this.rows = pieces > 1 ? left.map((item) => row(item, left.length === 1)) : [];
     this.lines.hidden = !this.rows.length;
-    const list = el("ul", { class: "pick", hidden: true }, ...this.rows.map(({ element }) => element));
+    this.list = el("ul", { class: "pick", hidden: true }, ...this.rows.map(({ element }) => element));
     const scope = (value, text, isChecked) => el("label", { class: "tick" },
-      el("input", { type: "radio", name: "scope", value, checked: isChecked, on: { change: () => this.turn(list, value === "part") } }),
+      el("input", { type: "radio", name: "scope", value, checked: isChecked, on: { change: () => this.turn(value === "part") } }),
       el("span", { text }));
     this.lines.replaceChildren(el("legend", { text: t("refundWhat") }),
-      scope("whole", t("refundWhole"), true), scope("part", t("refundPart"), false), list, fault("items"));
-    this.turn(list, false);
+      scope("whole", t("refundWhole"), true), scope("part", t("refundPart"), false), this.list, fault("items"));
+    this.turn(false);
   }
 
-  turn(list, isPart) {
+  turn(isPart) {
     this.isPart = isPart;
-    list.hidden = !isPart;
+    this.list.hidden = !isPart;
     this.onPart(isPart);
   }
 

@@ -156,6 +156,48 @@ def test_single_items_of_an_order_are_refunded_and_shown_before(visit, product: 
     assert visitor.errors == []
 
 
+def test_another_language_keeps_what_was_filled_in_and_the_focus(visit, tmp_path: Path):
+    visitor = visit()
+    chat = visitor.open_as("ada")
+    chat.get_by_role("button", name="What do you need?").click()
+    chat.get_by_role("button", name="Get a refund").click()
+    chat.get_by_label("Order", exact=True).select_option("1018")
+    chat.get_by_label("Reason").select_option("damaged")
+    chat.get_by_label("Only some items").check()
+    chat.get_by_label("Oak serving tray").check()
+    chat.get_by_label("How many: Stoneware mug (blue)").fill("1")
+
+    visitor.page.evaluate('countersign("setLocale", "de-DE")')
+
+    order = chat.get_by_label("Bestellung", exact=True)
+    expect(order.locator("option", has_text="1018")).to_contain_text("Geliefert")
+    expect(order).to_have_value("1018")
+    expect(chat.get_by_label("Grund")).to_have_value("damaged")
+    expect(chat.get_by_label("Nur einzelne Artikel")).to_be_checked()
+    expect(chat.get_by_label("Oak serving tray")).to_be_checked()
+    mugs = chat.get_by_label("Wie viele: Stoneware mug (blue)")
+    expect(mugs).to_have_value("1")
+    expect(mugs).to_be_focused()
+    expect(chat.get_by_label("Betrag")).to_be_hidden()
+    visitor.screenshot(tmp_path, "refund")
+
+    chat.get_by_role("button", name="Zurück").click()
+    chat.get_by_role("button", name="Eine Lieferadresse ändern", exact=True).click()
+    order.select_option(label="Eine andere Bestellung…")
+    chat.get_by_label("Bestellnummer").fill("9999")
+    chat.get_by_label("Ort", exact=True).fill("Portland")
+    visitor.page.evaluate('countersign("setLocale", "en-GB")')
+
+    expect(
+        chat.get_by_label("Order", exact=True).locator("option", has_text="1018")
+    ).to_contain_text("Delivered")
+    expect(chat.get_by_label("Order number")).to_have_value("9999")
+    expect(chat.get_by_label("City")).to_have_value("Portland")
+    expect(chat.get_by_label("City")).to_be_focused()
+    assert violations(visitor) == []
+    assert visitor.errors == []
+
+
 def test_an_order_is_typed_while_the_shop_lists_none_or_not_this_one(
     visit, product: Product, tmp_path
 ):
