@@ -71,7 +71,8 @@ SECTIONS = (
             Setting("staff_limit", "Refunds above this need staff", Kind.MONEY,
                     "Alone, or as a customer's sum in 24 hours. Exactly this much does not."),
             Setting("second_limit", "Refunds above this need two of staff", Kind.MONEY,
-                    "Counted in the same way. Two different people. Empty: one is enough for any sum.",
+                    "Counted in the same way. Two different people. Empty: one is enough for any sum. "
+                    "In an upgrade from a version without it: set it once every process runs the new one.",
                     may_be_empty=True),
             Setting("staff_also_for_cancel", "Cancellations count toward these limits", Kind.FLAG),
             Setting("refund_window_days", "Days after delivery in which an order is refunded", Kind.NUMBER),

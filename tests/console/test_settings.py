@@ -107,7 +107,9 @@ def test_a_lower_limit_counts_at_once(page, shop, admin):
 
 
 def test_the_second_limit_is_empty_at_first_and_set_at_once(page, shop, admin):
-    assert 'name="second_limit" min' in text_of(page.get(here(shop)))
+    shown = text_of(page.get(here(shop)))
+    assert 'name="second_limit" min' in shown
+    assert "set it once every process runs the new one" in shown
 
     sent = send(page, shop, "money", second_limit="500.00")
 
