@@ -63,10 +63,10 @@ class Chart:
         return not any(value for each in self.series for value in each.values)
 
     @property
-    def rows(self) -> list[tuple[str, list[str]]]:
-        """The table: for each time its numbers in words, and a dash where there are none."""
+    def rows(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """The table: for each time its numbers in words, each with what it is of; a dash for none."""
         return [
-            (name, [self.said(each.values[n]) for each in self.series])
+            (name, [(each.name, self.said(each.values[n])) for each in self.series])
             for n, name in enumerate(self.names)
         ]
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 WIDTHS = (390, 768, 1440)
 ONE_ROW = 70  # pixels
 BAR = "document.querySelector('header.bar').offsetHeight"
-# Tables that somebody would have to push to and fro; columns of numbers and of code are meant to be.
+# Tables that somebody would have to push to and fro; lines of code are meant to be.
 SIDEWAYS = """[...document.querySelectorAll(".sheet:not(.scrolls)")]
     .filter(sheet => sheet.scrollWidth > sheet.clientWidth + 1)
     .map(sheet => sheet.getAttribute("aria-label"))"""

@@ -26,6 +26,15 @@ from tests.browser.test_console import (
 __all__ = ["desk", "model_process", "pytestmark", "visit"]
 
 
+# The plots' tables unfolded, with numbers as wide as a busy day's.
+BUSY_TABLES = """() => {
+    for (const details of document.querySelectorAll(".plot details")) details.open = true;
+    for (const cell of document.querySelectorAll(".numbers .number:is(td)")) {
+        cell.textContent = cell.textContent.includes("$") ? "$88.8888" : "88,888";
+    }
+}"""
+
+
 def a_held_case(desk: Desk) -> tuple[Task, CannedReply]:
     """A case that admin holds, with a note in it, a ready-made answer at hand and a view saved."""
     admin, now = User.objects.get(username="admin"), timezone.now()
@@ -64,6 +73,10 @@ def test_every_page_of_the_work_is_sound_at_every_width(
     for name, path in pages.items():
         visitor.open(path)
         faults += look_at(page, name, tmp_path)
+    visitor.open(pages["dashboard"])
+    page.evaluate(BUSY_TABLES)
+    expect(page.get_by_role("cell", name="88,888").first).to_be_visible()
+    faults += look_at(page, "tables", tmp_path)
 
     assert faults == []
     assert visitor.errors == []

@@ -170,7 +170,10 @@ def test_a_piece_without_tasks_is_empty_and_not_nothing_seconds_long(shop, appro
 
     assert chart.series[0].values[-1] is None
     assert [value for value in chart.series[0].values if value is not None] == [10]
-    assert chart.rows[-1][1] == ["\N{EN DASH}", "\N{EN DASH}"]
+    assert chart.rows[-1][1] == [
+        ("half within", "\N{EN DASH}"),
+        ("nine of ten within", "\N{EN DASH}"),
+    ]
 
 
 def test_days_are_those_of_the_shops_calendar():
