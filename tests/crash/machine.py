@@ -28,7 +28,7 @@ from tests.crash.world import Case, World, pass_time, process
 from tests.hostile.injections import INJECTIONS
 from tests.hostile.scene import Scene, open_scene
 from tests.shop_floor import delegate
-from tools import registry, switches
+from tools import evidence, registry, switches
 from tools.models import Switch
 from tools.trigger import Point
 
@@ -236,6 +236,22 @@ class Shopfloor(RuleBasedStateMachine):
         else:
             self.world.shop.fault(name, times=1, **{"scope": {"path": "/api/orders"}} | params)
 
+    @rule(which=numbers, times=st.integers(min_value=1, max_value=2))
+    def the_shop_tells(self, which: int, times: int) -> None:
+        """Of something that was done there: at once, late, out of order, or again."""
+        done = [
+            effect
+            for order_id in self.scene.orders.values()
+            for effect in self.world.shop.effects(order_id=order_id)
+        ]
+        effect = pick(done, which)
+        if effect is None:
+            return
+        told = evidence.read(f"evt_{effect['id']}", event_about(effect))
+        assert told is not None
+        for _ in range(times):
+            evidence.take(shop=self.world.row, told=told, now=timezone.now())
+
     # --- Who may what ---------------------------------------------------------------------------
 
     @rule(change=st.sampled_from(["signs out", "signs in", "is blocked", "is unblocked"]))
@@ -355,6 +371,16 @@ class Shopfloor(RuleBasedStateMachine):
 
 def pick(rows: Sequence[T], which: int) -> T | None:
     return rows[which % len(rows)] if rows else None
+
+
+def event_about(effect: dict[str, Any]) -> dict[str, Any]:
+    """What the shop tells of an effect in its ledger, whoever asked for it."""
+    if effect["kind"] == "refund":
+        names = ("id", "order_id", "amount", "currency", "idempotency_key")
+        return {"type": "refund.succeeded", "data": {name: effect[name] for name in names}}
+    change = {name: effect[name] for name in ("id", "kind", "idempotency_key")}
+    data = {"id": effect["order_id"], "version": 2, "change": change}
+    return {"type": "order.changed", "data": data}
 
 
 def quietly(deed: Callable[[], Any], *refusals: type[Exception]) -> None:
