@@ -1,6 +1,7 @@
 """Claim and record: leases, fencing, lost messages, lost workers, retries and caps."""
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from agents.store import StaleClaimError
 from audit.models import Event
 from tests.agents.desk import Desk, claim, line, operation, reply, steps
 from tools import trigger
+from tools.clients import capabilities
 from tools.clock import database_now
 from tools.models import Operation
 from tools.trigger import Point
@@ -367,6 +369,24 @@ def test_cancelling_what_is_already_sent_tells_what_happened(desk: Desk):
     assert task.status == "cancelled"
     assert len(desk.shop.effects()) == 1
     assert "already being sent" in reply(task)
+
+
+def test_what_may_have_been_sent_before_the_stop_comes_to_its_end(desk: Desk, monkeypatch):
+    known = replace(capabilities.for_provider("orders_stub"), lookup_lag_seconds=0)
+    monkeypatch.setitem(capabilities._PROVIDERS, "orders_stub", known)
+    task = desk.decide(desk.work(desk.ask("Please refund order 1042")), is_yes=True)
+    desk.shop.fault("error_before", scope={"path": "/refunds"}, times=1)
+    task = desk.work(task)
+    assert operation(task).state == "unknown"
+
+    services.cancel(task_id=task.pk, by="customer:ada", now=timezone.now())
+    assert Task.objects.get(pk=task.pk).status == "waiting_outcome"
+    task = desk.wake(task)
+
+    assert (task.status, operation(task).state) == ("cancelled", "succeeded")
+    assert len(desk.shop.effects()) == 1
+    assert "already being sent" in reply(task)
+    assert operation(task).reference in reply(task)
 
 
 def test_cancelling_between_the_yes_and_the_send_wins(desk: Desk):
