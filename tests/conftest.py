@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from config.celery import app
 from script.lib.checks import CHROMIUM
@@ -82,6 +83,25 @@ def _only_this_machine():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", checked_connect)
         patch.setattr(socket.socket, "connect_ex", checked_connect_ex)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _static_files_found_once():
+    """Look the static files up once, as a web process does, and not for every test client."""
+    look_up = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[tuple[str, int | None], dict[str, Any]] = {}
+
+    def add(self: WhiteNoiseMiddleware) -> None:
+        assert not self.files, "this process has more static files than those of the apps"
+        kind = (self.static_prefix, self.max_age)
+        if kind not in found:
+            look_up(self)
+            found[kind] = self.files
+        self.files = dict(found[kind])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add)
         yield
 
 
