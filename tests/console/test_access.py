@@ -4,15 +4,18 @@ The routes come from the URL conf, so a new one without a row here fails.
 """
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 
-from accounts.models import Role
+from accounts.models import Role, Shop
 from agents.casework import CannedReply, ReviewFlag, SavedView
 from audit import services as audit
 from audit.selectors import EventFilter
@@ -138,8 +141,35 @@ def routes() -> list[URLPattern]:
     return list(found)
 
 
+@dataclass(frozen=True)
+class Scene:
+    """What is in the database, and the session of each person who is signed in."""
+
+    sessions: dict[str, str]
+    ids: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def scene(django_db_setup, django_db_blocker) -> Iterator[Scene]:
+    """Written once for a module, whose tests each have a savepoint within this transaction."""
+    around: Any = transaction.atomic()
+    around._from_testcase = True  # it is no transaction of the product, as those of each test
+    with django_db_blocker.unblock(), around:
+        yield set_up(make_shop(name="Juniper & Clay"))
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def world(shop) -> World:
+def world(scene: Scene, db) -> World:
+    """The scene as it was written, and browsers that nobody has used yet."""
+    clients = {"nobody": Client(enforce_csrf_checks=True)}
+    for name, session in scene.sessions.items():
+        clients[name] = Client(enforce_csrf_checks=True)
+        clients[name].cookies[settings.SESSION_COOKIE_NAME] = session
+    return World(clients, dict(scene.ids))
+
+
+def set_up(shop: Shop) -> Scene:
     approval = make_question(shop)
     operation = approval.operation
     now = timezone.now()
@@ -153,10 +183,11 @@ def world(shop) -> World:
         "admin": make_person(None, "admin-1", role=Role.ADMIN, is_approver=True),
         "stranger": make_person(make_shop(), "stranger-1", is_approver=True),
     }
-    clients = {"nobody": Client(enforce_csrf_checks=True)}
+    sessions = {}
     for name, user in people.items():
-        clients[name] = Client(enforce_csrf_checks=True)
-        clients[name].force_login(user, backend="accounts.backends.ConsoleBackend")
+        client = Client()
+        client.force_login(user, backend="accounts.backends.ConsoleBackend")
+        sessions[name] = client.cookies[settings.SESSION_COOKIE_NAME].value
     ids = {
         "public_id": approval.public_id,
         "ticket_id": operation.ticket_id,
@@ -179,7 +210,7 @@ def world(shop) -> World:
         "user_id": people["staff"].pk,
         "change_id": propose_change(shop).pk,
     }
-    return World(clients, ids)
+    return Scene(sessions, ids)
 
 
 def test_every_route_has_a_row():

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from accounts.models import Role
 from tests.api.clients import everything
 from tests.console.desk import make_person
-from tests.console.test_access import ROUTES, World, world
+from tests.console.test_access import ROUTES, World, scene, world
 
-__all__ = ["world"]
+__all__ = ["scene", "world"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(0)]
 

@@ -16,9 +16,9 @@ from django.urls import reverse
 
 from accounts import looks
 from audit.models import Event
-from tests.console.test_access import World, routes, world
+from tests.console.test_access import World, routes, scene, world
 
-__all__ = ["world"]
+__all__ = ["scene", "world"]
 
 # What any page of anybody may write: sessions, and that a case was opened.
 MAY_GROW = {"django_session", "audit_event", "audit_unsealed", "accounts_look"}
@@ -68,7 +68,7 @@ def crawl(client: Client, start: set[str]) -> dict[str, int]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("person", ["nobody", "staff", "approver", "auditor", "admin"])
-def test_opening_every_link_changes_nothing(world: World, shop, person, monkeypatch, settings):
+def test_opening_every_link_changes_nothing(world: World, person, monkeypatch):
     sent: list[str] = []
     monkeypatch.setattr(
         "celery.app.task.Task.apply_async", lambda task, *_, **__: sent.append(task.name)
