@@ -22,7 +22,10 @@ from script.lib.supervisor import Supervisor, identities
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CLOSING = re.compile(r"=*\s*(?:no tests ran|[\d,]+ \w+(?:, [\d,]+ \w+)*) in [\d.]+s.*")
 COLOUR = re.compile(r"\033\[[0-9;]*m")
-UNSET_IN_TESTS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DATABASE_URL", "REDIS_URL")
+UNSET_IN_TESTS = (
+    *("OPENAI_API_KEY", "OPENAI_BASE_URL", "DATABASE_URL", "REDIS_URL"),
+    "PYTHONDONTWRITEBYTECODE",  # tests start many programs, and each would compile ours anew
+)
 
 
 HELP = """usage: script/test [PATH or option of pytest]...
@@ -83,14 +86,13 @@ class Run:
         await self.supervisor.start(store.program(given))
         await postgres.wait_until_ready(cluster)
         await redis_server.wait_until_ready(store)
-        env = environment.complete(
+        return environment.complete(
             given,
             folder=self.folder,
             ports=Ports(8000),
             database_url=cluster.url(),
             redis_url=store.url(),
         )
-        return {**env, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def checks(self, env: dict[str, str]) -> str:
         """Run all of them, whatever fails on the way; pytest's closing line."""
