@@ -22,6 +22,9 @@ from script.lib.supervisor import Supervisor, identities
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CLOSING = re.compile(r"=*\s*(?:no tests ran|[\d,]+ \w+(?:, [\d,]+ \w+)*) in [\d.]+s.*")
 COLOUR = re.compile(r"\033\[[0-9;]*m")
+# Tests wait for what they have started a quarter of their time: one process more than there are
+# cores. Not more than four, as each starts a whole product and a browser, which take a gigabyte.
+MOST_AT_ONCE = 4
 UNSET_IN_TESTS = (
     *("OPENAI_API_KEY", "OPENAI_BASE_URL", "DATABASE_URL", "REDIS_URL"),
     "PYTHONDONTWRITEBYTECODE",  # tests start many programs, and each would compile ours anew
@@ -113,7 +116,8 @@ class Run:
 
     def _pytest_options(self) -> list[str]:
         colour = ["--color=yes"] if sys.stdout.isatty() else []
-        return [*colour, *(self.arguments or ["-n", "2"])]
+        at_once = min((os.cpu_count() or 1) + 1, MOST_AT_ONCE)
+        return [*colour, *(self.arguments or ["-n", str(at_once)])]
 
     def check(self, name: str, words: list[str], env: dict[str, str]) -> str:
         """Run one check, its lines passing through; the last line that closes a pytest run."""

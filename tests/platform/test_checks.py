@@ -73,6 +73,19 @@ def test_without_arguments_every_check_runs_in_order_and_pytest_last(run, monkey
     assert called == ["ruff format", "ruff check", "mypy", "lint-imports", "migrations", "pytest"]
 
 
+@pytest.mark.parametrize(("cores", "at_once"), [(None, "2"), (1, "2"), (2, "3"), (16, "4")])
+def test_one_process_more_than_there_are_cores_runs_tests_and_never_more_than_four(
+    run, cores, at_once, monkeypatch
+):
+    called = []
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(run, "check", lambda name, words, env: called.append(words))
+
+    run.checks({})
+
+    assert called[-1][-2:] == ["-n", at_once]
+
+
 def test_after_an_interruption_no_further_check_begins(run, capsys):
     run.interrupted = True
 
