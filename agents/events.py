@@ -196,11 +196,15 @@ def ring(task_id: int, ticket_id: int) -> None:
         return
     try:
         reach(Point.C19)
-        send = async_to_sync(layer.group_send)
-        send(task_group(task_id), {"type": "doorbell"})
-        send(ticket_group(ticket_id), {"type": "doorbell"})
+        async_to_sync(_tell)(layer, task_id, ticket_id, {"type": "doorbell"})
     except Exception as exc:  # noqa: BLE001 - the telling path fails open: rows are the truth
         logger.warning("Nobody could be told of task %s: %s", task_id, type(exc).__name__)
+
+
+async def _tell(layer: Any, task_id: int, ticket_id: int, message: dict[str, Any]) -> None:
+    """Both groups in one event loop: a loop is dear to make, and so is its way to Redis."""
+    await layer.group_send(task_group(task_id), message)
+    await layer.group_send(ticket_group(ticket_id), message)
 
 
 def tell_draft(task: Task, step_n: int, text: str) -> bool:
@@ -216,9 +220,7 @@ def tell_draft(task: Task, step_n: int, text: str) -> bool:
         "text": text[:MAX_DRAFT],
     }
     try:
-        send = async_to_sync(layer.group_send)
-        send(task_group(task.pk), draft)
-        send(ticket_group(task.ticket_id), draft)
+        async_to_sync(_tell)(layer, task.pk, task.ticket_id, draft)
     except Exception as exc:  # noqa: BLE001 - the telling path fails open: the reply comes anyway
         logger.warning("Nobody saw task %s write: %s", task.pk, type(exc).__name__)
         return False
