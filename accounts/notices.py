@@ -52,7 +52,7 @@ def put(events: Iterable[Event]) -> None:
     ).select_related("shop")
     Notice.objects.bulk_create(
         _notice(event, endpoint)
-        for endpoint in listeners.order_by("pk")
+        for endpoint in sorted(listeners, key=lambda one: one.pk)
         for event in told
         if event.shop_id == endpoint.shop_id
     )

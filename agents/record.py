@@ -70,7 +70,7 @@ class Recording:
     def __init__(self, held: Claim) -> None:
         self.held = held
         self.task = store.locked(held)
-        self.step = Step.objects.select_related("operation").get(pk=held.step.pk)
+        self.step = Step.objects.get(pk=held.step.pk)
         self.now = database_now()
         self.task.active_ms += int((time.monotonic() - held.claimed_at) * 1000)
 

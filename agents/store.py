@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from agents import abilities, budgets, forms, prompting
 from agents.models import (
@@ -29,6 +29,7 @@ from agents.moves import CallTool, Log, LoggedStep
 from agents.transcript import Said
 from tools import ablation
 from tools.clock import ClockTimestamp, database_now
+from tools.models import Operation
 from tools.outages import again_on_collision
 from tools.registry import EFFECTS
 from tools.sending import Lease
@@ -136,14 +137,28 @@ def claim(task_ids: Sequence[int]) -> list[Claim]:
             taken = [task_id for (task_id,) in cursor.fetchall()]
         if not taken:
             return []
-        tasks = Task.objects.select_related("shop", "customer__shop", "ticket").filter(pk__in=taken)
-        return [_start(task, claimed_at) for task in tasks.order_by("pk")]
+        tasks = sorted(_with_whose_it_is().filter(pk__in=taken), key=lambda task: task.pk)
+        return [_start(_joined(task), claimed_at) for task in tasks]
+
+
+def _with_whose_it_is() -> QuerySet[Task]:
+    """Tasks with the rows that `_joined` joins: every row once, as each has dozens of columns."""
+    return Task.objects.select_related("shop", "customer", "ticket")
+
+
+def _joined(task: Task) -> Task:
+    """The customer of a task is its ticket's too, and both are of its shop."""
+    if task.customer.shop_id == task.shop_id:
+        task.customer.shop = task.shop
+    if task.ticket.customer_id == task.customer_id:
+        task.ticket.customer = task.customer
+    return task
 
 
 def _start(task: Task, claimed_at: float) -> Claim:
     """Mark the planned step as started, and read the log it goes on from."""
-    rows = list(task.steps.select_related("operation").order_by("n"))
-    step = rows[-1]
+    rows = sorted(task.steps.order_by(), key=lambda row: row.n)
+    step = _with_its_operation(rows[-1])
     now = database_now()
     if step.status == StepStatus.STARTED:
         # Its worker never recorded it: whatever it spent is unknown and stays charged.
@@ -193,6 +208,13 @@ def _start(task: Task, claimed_at: float) -> Claim:
     )
 
 
+def _with_its_operation(step: Step) -> Step:
+    """Read now, as nothing is read while the step runs. Few steps have one."""
+    if step.operation_id is not None:
+        step.operation = Operation.objects.get(pk=step.operation_id)
+    return step
+
+
 def release(held: Claim, *, seconds: float) -> None:
     """Let go of a task whose run failed in our own code; it is ready again after `seconds`.
 
@@ -206,15 +228,11 @@ def release(held: Claim, *, seconds: float) -> None:
 def locked(held: Claim) -> Task:
     """The task's row, locked, if this claim still holds it. Raises StaleClaimError otherwise."""
     held_now = {"epoch": held.lease.epoch} if ablation.is_on("fence") else {}
-    task = (
-        Task.objects.select_for_update(of=("self",))
-        .select_related("shop", "customer__shop", "ticket__customer")
-        .filter(pk=held.task.pk, status=TaskStatus.RUNNING, **held_now)
-        .first()
-    )
-    if task is None:
-        raise StaleClaimError(held.task.pk)
-    return task
+    mine = _with_whose_it_is().select_for_update(of=("self",))
+    try:
+        return _joined(mine.get(pk=held.task.pk, status=TaskStatus.RUNNING, **held_now))
+    except Task.DoesNotExist as exc:
+        raise StaleClaimError(held.task.pk) from exc
 
 
 def plan(
@@ -245,7 +263,7 @@ def plan(
 
 def log_of(task: Task, request: str) -> Log:
     """The finished steps of a task, for the engine."""
-    steps = tuple(logged(step) for step in task.steps.order_by("n"))
+    steps = tuple(sorted(map(logged, task.steps.order_by()), key=lambda step: step.n))
     # A form hears nothing but itself: whatever was said meanwhile is for the agent afterwards.
     floor = task.opening_seq if steps and task.workflow == forms.WORKFLOW else 0
     heard = max([floor, *(step.heard_seq or 0 for step in steps)])

@@ -130,7 +130,10 @@ def is_waiting(operation: Operation) -> bool:
 
 def get(operation_id: int) -> Operation:
     """The operation with its shop and customer, unlocked."""
-    return Operation.objects.select_related("shop", "customer__shop").get(pk=operation_id)
+    operation = Operation.objects.select_related("shop", "customer").get(pk=operation_id)
+    if operation.customer.shop_id == operation.shop_id:
+        operation.customer.shop = operation.shop  # one row, and of many columns
+    return operation
 
 
 def look_at_subject(operation: Operation) -> tuple[ShopClient | None, Order | TicketFacts]:
