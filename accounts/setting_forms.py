@@ -9,6 +9,10 @@ from zoneinfo import available_timezones
 
 from babel.numbers import format_currency, get_currency_precision
 from django import forms
+from django.forms.utils import flatatt
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from typing_extensions import override
 
 from accounts.models import Shop
 from accounts.shop_settings import HUGE, MAX_REASON
@@ -188,6 +192,24 @@ def label_of(name: str) -> str:
     return setting.label if setting else name
 
 
+class LongSelect(forms.Select):
+    """A select of hundreds of plain choices: Django would draw two templates for each of them."""
+
+    @override
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        chosen = self.format_value(value)
+        options = format_html_join(
+            "",
+            '<option value="{}"{}>{}</option>',
+            (
+                (key, flatatt({"selected": str(key) in chosen}), label)
+                for key, label in self.choices
+            ),
+        )
+        own = flatatt({"name": name, **self.build_attrs(self.attrs, attrs)})
+        return format_html("<select{}>{}</select>", own, options)
+
+
 def _field(setting: Setting, shop: Shop) -> forms.Field:
     names: dict[str, Any] = {"label": setting.label, "help_text": setting.hint}
     match setting.kind:
@@ -205,7 +227,7 @@ def _field(setting: Setting, shop: Shop) -> forms.Field:
             return forms.CharField(max_length=4000, required=False, widget=area, **names)
         case Kind.ZONE:
             zones = [(zone, zone) for zone in sorted(available_timezones())]
-            return forms.ChoiceField(choices=zones, **names)
+            return forms.ChoiceField(choices=zones, widget=LongSelect, **names)
         case _:
             return forms.CharField(max_length=254, required=setting.name != "mail_from", **names)
 

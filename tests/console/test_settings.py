@@ -4,14 +4,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django import forms
 from django.test import Client
+from django.test.html import parse_html
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts import shop_settings
 from accounts.keyring import add_secret
 from accounts.models import ChangeStatus, Role, Shop, ShopChange, SigningKey, User, WebhookSecret
-from accounts.setting_forms import SECTIONS, in_words
+from accounts.setting_forms import SECTIONS, LongSelect, in_words
 from accounts.webhooks import list_webhook_secrets
 from agents.models import Task
 from audit.models import Event
@@ -443,3 +445,16 @@ def test_the_right_ends_with_the_role_also_in_the_middle_of_a_page(page, shop, a
     assert sent.headers["Location"].startswith(reverse("console:login"))
     assert limit_of(shop) == 10_000
     assert shop_settings.list_open(shop_id=shop.pk, now=NOW()) == []
+
+
+def test_a_long_select_is_drawn_as_django_draws_one():
+    choices = [("Europe/Rome", "Rome & more"), ("a<b", "'a' < b"), ("UTC", "UTC")]
+    details: dict[str, Any] = {
+        "name": "zone",
+        "value": "a<b",
+        "attrs": {"id": "id_zone", "required": True},
+    }
+
+    drawn = LongSelect(choices=choices).render(**details)
+
+    assert parse_html(drawn) == parse_html(forms.Select(choices=choices).render(**details))
