@@ -292,10 +292,10 @@ def _may_resend(
     sends = [attempt for attempt in attempts if attempt.outcome != AttemptOutcome.NOT_SENT]
     if operation.first_sent_at is None or len(sends) >= MAX_SENDS:
         return False
-    age = (now - operation.first_sent_at).total_seconds()
-    if age >= GIVE_UP_AFTER.total_seconds():
-        return False
-    return capabilities.can_resend(age_seconds=age) or not ablation.is_on("window")
+    if not ablation.is_on("window"):
+        return True
+    age = now - operation.first_sent_at
+    return age < GIVE_UP_AFTER and capabilities.can_resend(age_seconds=age.total_seconds())
 
 
 def _begin_again(

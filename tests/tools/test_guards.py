@@ -358,9 +358,9 @@ def test_an_order_has_one_open_operation(operation, state):
 @pytest.mark.parametrize("state", FINAL)
 def test_an_order_may_change_again_once_the_first_change_has_ended(operation, state):
     walk(operation, state)
-    order = make_order(id=operation.order_id)
+    order = make_order(id=operation.order_id, status="pending")
 
-    assert make_operation(operation.customer, order).pk != operation.pk
+    assert make_operation(operation.customer, order, "cancel_order").pk != operation.pk
 
 
 # --- Evidence -----------------------------------------------------------------------------------
