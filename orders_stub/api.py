@@ -84,6 +84,8 @@ def cancel(call: Call) -> Response:
     """`POST /api/orders/{id}/cancel`."""
 
     def perform(found: Order, origin: Origin) -> dict[str, Any]:
+        # Whatever version is meant, what would be refused anyhow is refused as that (RFC 9110, 13.2.1).
+        effects.refuse_if_cancelled(found)
         _match_version(call, found)
         return effects.cancel(call.shop.db, found, call.json(), origin)
 

@@ -32,13 +32,12 @@ class Origin:
 def refund(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, Any]:
     """Give money back. The sum of an order's refunds never passes what was captured.
 
-    Raises RefusalError: order_state, currency_mismatch, bad_amount, bad_line,
+    Raises RefusalError: already_cancelled, already_refunded, currency_mismatch, bad_amount, bad_line,
     amount_over_captured, invalid_request.
     """
     given = _fields(body, "amount", "currency", "lines", "reason")
     reason = _reason(given)
-    if order.status == "cancelled":
-        raise RefusalError(409, "order_state", "A cancelled order has nothing to refund.")
+    refuse_if_cancelled(order)
     if given.get("currency") != order.currency:
         message = f"This order was paid in {order.currency}."
         raise RefusalError(422, "currency_mismatch", message)
@@ -71,9 +70,10 @@ def refund(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, A
 def cancel(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, Any]:
     """Cancel an order that has not left the house: its payments are voided, nothing is refunded.
 
-    Raises RefusalError: order_state, invalid_request.
+    Raises RefusalError: already_cancelled, order_state, invalid_request.
     """
     reason = _reason(_fields(body, "reason"))
+    refuse_if_cancelled(order)
     if order.status not in CHANGEABLE:
         message = f"A {order.status} order cannot be cancelled any more."
         raise RefusalError(409, "order_state", message)
@@ -89,6 +89,12 @@ def cancel(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, A
     done = _change("cancel", order, origin)
     _record(db, order, origin, done, {"reason": reason, "voided": voided})
     return done
+
+
+def refuse_if_cancelled(order: Order) -> None:
+    """Raises RefusalError already_cancelled: there is nothing left to cancel or to refund."""
+    if order.status == "cancelled":
+        raise RefusalError(409, "already_cancelled", "This order has been cancelled already.")
 
 
 def change_address(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, Any]:
@@ -203,6 +209,8 @@ def _refund_lines(order: Order, value: Any) -> list[dict[str, Any]]:
 
 def _check_caps(order: Order, amount: int, lines: list[dict[str, Any]]) -> None:
     left = order.captured - order.refunded
+    if order.refunded and left == 0:
+        raise RefusalError(409, "already_refunded", "This order has been refunded in full already.")
     if amount > left:
         message = f"At most {left} can still be refunded of this order; {amount} was asked."
         raise RefusalError(422, "amount_over_captured", message)

@@ -49,6 +49,7 @@ _MADE: dict[Kind, Text] = {
 }
 
 NOT_SENT_IN_TIME = "not_sent_in_time"
+NOT_NEEDED = "Nothing was left to do: somebody else came first. It was not done by us."
 CAME_BACK = "The money has come back to the shop since; a person takes care of it."
 
 
@@ -228,6 +229,8 @@ def result(operation: Operation) -> dict[str, Any]:
         told["decided_by"] = operation.decided_by_role
     if operation.reason and operation.state not in {State.SUCCEEDED, *OPEN}:
         told["reason"] = operation.reason
+    if operation.is_already_done:
+        told["message"] = NOT_NEEDED
     if operation.state in IN_WORDS:
         told["message"] = f"This is {IN_WORDS[State(operation.state)]}."
     return told

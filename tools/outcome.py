@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from tools.clients.capabilities import for_provider
 from tools.clients.shapes import Receipt
-from tools.models import AttemptOutcome, Operation
+from tools.models import ALREADY_DONE, AttemptOutcome, Operation
 from tools.proof import Effect, is_approved_one, proves
 
 
@@ -21,6 +22,15 @@ class Outcome:
     needs_person: bool = False
     retry_after: float | None = None
     is_trouble: bool = False
+
+
+def reason_of_refusal(operation: Operation, code: str) -> str:
+    """Why an operation failed that the shop has refused with this code.
+
+    ALREADY_DONE where the code says that somebody else came first, else the code itself.
+    """
+    capabilities = for_provider(operation.shop.provider)
+    return ALREADY_DONE if code in capabilities.already_done else code
 
 
 def of_look_up(operation: Operation, receipt: Receipt) -> Outcome:

@@ -23,9 +23,9 @@ from tools.clients.errors import (
 )
 from tools.clients.shapes import Order
 from tools.clock import database_now
-from tools.execution import StillGranted
+from tools.execution import Refusal, StillGranted
 from tools.models import Attempt, AttemptOutcome, Kind, Observation, Operation, State
-from tools.outcome import Outcome, of_look_up
+from tools.outcome import Outcome, of_look_up, reason_of_refusal
 from tools.proof import LOOK_UP, TAKEN_BACK, effects_told, is_approved_one
 from tools.sending import (
     ACCESS_REVOKED,
@@ -275,9 +275,10 @@ def _end_refused(
     if not (capabilities.lookup_by_key and capabilities.errors_cached and is_about_it):
         _ask_person(operation, f"refused when sent again: {last.detail}", now)
         return
-    operation.fail(reason=last.detail, at=now)
+    operation.fail(reason=reason_of_refusal(operation, last.detail), at=now)
     operation.save(update_fields=["state", "reason", "finished_at"])
-    operations.record(operation, "failed", actor="system", at=now, data={"detail": last.detail})
+    data = {"detail": last.detail, "reason": operation.reason}
+    operations.record(operation, "failed", actor="system", at=now, data=data)
     operations.announce(operation)
 
 
@@ -303,7 +304,8 @@ def _begin_again(
 ) -> tuple[Operation, Attempt | None]:
     """Decide again as for a first send; what forbids it now is for a person to weigh.
 
-    The operation cannot end unsent any more, and a changed order may be its own doing.
+    The operation cannot end unsent any more, and a changed order may be its own doing. A send that
+    can do nothing more than ask goes out all the same.
     """
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
@@ -313,13 +315,28 @@ def _begin_again(
         if execution.is_off(operation):
             return operation, None
         refusal = execution.why_not(operation, subject, still_granted, now)
-        if refusal is not None:
+        if refusal is not None and not _can_only_ask(operation, subject, refusal):
             execution.keep_refusal(operation, refusal, now)
             _ask_person(operation, f"not sent again: {refusal.reason}", now)
             return operation, None
         operation.start_again(epoch=lease.epoch)
         operation.save(update_fields=["state", "epoch"])
         return operation, new_attempt(operation, lease)
+
+
+def _can_only_ask(operation: Operation, subject: Order | TicketFacts, refusal: Refusal) -> bool:
+    """Is the order cancelled that was to be cancelled, so that sending again can do nothing more?
+
+    It asks then, under the same key, whose doing that was: the shop answers with our own effect, or
+    refuses because somebody else came first. Only where the shop has a word for that.
+    """
+    return (
+        refusal is execution.ORDER_CHANGED
+        and operation.kind == Kind.CANCEL
+        and isinstance(subject, Order)
+        and subject.status == "cancelled"
+        and bool(for_provider(operation.shop.provider).already_done)
+    )
 
 
 def _wait_or_give_up(operation_id: int, lease: Lease, failure: Exception) -> Operation:

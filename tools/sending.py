@@ -54,7 +54,7 @@ from tools.models import (
     Operation,
     State,
 )
-from tools.outcome import Outcome
+from tools.outcome import Outcome, reason_of_refusal
 from tools.outside import leave_database
 from tools.proof import LOOK_UP, Effect
 from tools.seal import BrokenSealError, open_seal, request_body
@@ -337,12 +337,15 @@ def _write_down(
             "not_before",
         ]
     )
+    data = {"detail": outcome.detail, "epoch": lease.epoch}
+    if operation.state == State.FAILED:
+        data["reason"] = operation.reason
     operations.record(
         operation,
         "held_back" if operation.state == State.APPROVED else operation.state,
         actor="agent",
         at=now,
-        data={"detail": outcome.detail, "epoch": lease.epoch},
+        data=data,
     )
     if operation.kind == Kind.CLOSE_TICKET and operation.state in {
         State.APPROVED,
@@ -373,7 +376,7 @@ def _move(operation: Operation, outcome: Outcome, attempt_id: int | None, now: d
         # A refusal of this try, or its not being sent, says nothing about the ones before.
         operation.lose_sight(reason=outcome.detail)
     elif outcome.kind == AttemptOutcome.REFUSED:
-        operation.fail(reason=outcome.detail, at=now)
+        operation.fail(reason=reason_of_refusal(operation, outcome.detail), at=now)
     else:
         operation.hold_back()
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.db.models import Q
 
+from accounts.models import Shop
 from tests.exhaustive import world
 from tests.exhaustive.world import Setting
 from tools import execution, history, operations, reconcile, sending
@@ -125,7 +126,8 @@ class Desk:
         self.attempts.rows.insert(0, _tried(-1, world.NOT_SENT, NOW - 9 * TICK))
 
     def get(self, *_: Any) -> Operation:
-        return Operation(pk=1, kind=Kind.REFUND, expires_at=NOW + TICK, **self.stored)
+        shop = Shop(provider="orders_stub")
+        return Operation(pk=1, shop=shop, kind=Kind.REFUND, expires_at=NOW + TICK, **self.stored)
 
     def save(self, row: Operation, *, update_fields: list[str]) -> None:
         self.stored |= {name: getattr(row, name) for name in update_fields}

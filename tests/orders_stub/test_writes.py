@@ -143,8 +143,30 @@ def test_a_cancelled_order_has_nothing_to_refund(buyer, key):
 
     response = buyer.refund(order_id, key=key)
 
-    assert (response.status_code, response.json()["error"]) == (409, "order_state")
+    assert (response.status_code, response.json()["error"]) == (409, "already_cancelled")
     assert buyer.shop.effects(order_id=order_id) == []
+
+
+def test_an_order_refunded_in_full_says_so(buyer, key):
+    order_id = buyer.order(4000)
+    buyer.refund(order_id, 4000, key=f"{key}-a")
+
+    response = buyer.refund(order_id, 1, key=f"{key}-b")
+
+    assert (response.status_code, response.json()["error"]) == (409, "already_refunded")
+    assert [effect["amount"] for effect in buyer.shop.effects(order_id=order_id)] == [4000]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_cancelled_order_says_so_whatever_version_is_meant(buyer, key, version):
+    order_id = buyer.order(status="pending")
+    buyer.shop.edit_order(order_id, status="cancelled")
+
+    response = buyer.cancel(order_id, key=key, version=version)
+
+    assert (response.status_code, response.json()["error"]) == (409, "already_cancelled")
+    assert buyer.shop.effects(order_id=order_id) == []
+    assert buyer.get(f"/orders/{order_id}").json()["version"] == 2
 
 
 @pytest.mark.parametrize("status", ["pending", "processed"])
@@ -173,7 +195,8 @@ def test_what_has_left_the_house_is_neither_cancelled_nor_sent_elsewhere(buyer, 
     cancelled = buyer.cancel(order_id, key=f"{key}-a")
     moved = buyer.move(order_id, ELSEWHERE, key=f"{key}-b")
 
-    assert (cancelled.status_code, cancelled.json()["error"]) == (409, "order_state")
+    why = "already_cancelled" if status == "cancelled" else "order_state"
+    assert (cancelled.status_code, cancelled.json()["error"]) == (409, why)
     assert (moved.status_code, moved.json()["error"]) == (409, "order_state")
     assert buyer.shop.effects(order_id=order_id) == []
     assert buyer.get(f"/orders/{order_id}").json()["version"] == 1

@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts import services as accounts
 from accounts.models import User
 from approvals.services import is_still_granted
+from audit.models import Event
 from tests.tools.desk import approved, find_out, lease, look, send, trail, writes
 from tools import reconcile, sending
 from tools.clients import capabilities
@@ -23,6 +24,8 @@ KINDS = [
     ("cancel_order", "pending", "/cancel"),
     ("change_address", "pending", "/address"),
 ]
+# An order of which less is left than is to be refunded.
+LESS_LEFT = {"payments": [{"amount": 1000}]}
 
 
 @pytest.fixture
@@ -244,13 +247,13 @@ def test_without_look_up_and_window_a_person_is_asked(buyer, provider, window):
 def test_without_look_up_a_refusal_of_the_second_send_is_no_word_about_the_first(buyer, provider):
     provider(lookup_by_key=False)
     operation = lost(buyer, "error_before")
-    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set={"status": "cancelled"})
+    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set=LESS_LEFT)
 
     assert find_out(operation).state == State.UNKNOWN
     found = find_out(operation, epoch=3)
 
     assert found.state == State.NEEDS_PERSON
-    assert found.reason == "refused when sent again: order_state"
+    assert found.reason == "refused when sent again: amount_over_captured"
 
 
 # --- A refusal after an unknown outcome ---------------------------------------------------------
@@ -258,12 +261,12 @@ def test_without_look_up_a_refusal_of_the_second_send_is_no_word_about_the_first
 
 def test_a_second_send_that_is_refused_fails_once_a_look_up_shows_nothing(buyer, provider):
     operation = lost(buyer, "error_before")
-    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set={"status": "cancelled"})
+    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set=LESS_LEFT)
 
     assert find_out(operation).state == State.UNKNOWN
     found = find_out(operation, epoch=3)
 
-    assert (found.state, found.reason) == (State.FAILED, "order_state")
+    assert (found.state, found.reason) == (State.FAILED, "amount_over_captured")
     assert effects(buyer, operation) == []
     assert [outcome for _, outcome, _ in trail(operation)] == ["unknown", "refused"]
 
@@ -272,13 +275,13 @@ def test_a_refusal_that_the_shop_will_forget_is_no_last_word(buyer, provider):
     """A worker that stood still at the socket may yet send the first one, and be obeyed."""
     provider(errors_cached=False)
     operation = lost(buyer, "error_before")
-    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set={"status": "cancelled"})
+    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set=LESS_LEFT)
 
     assert find_out(operation).state == State.UNKNOWN
     found = find_out(operation, epoch=3)
 
     assert found.state == State.NEEDS_PERSON
-    assert found.reason == "refused when sent again: order_state"
+    assert found.reason == "refused when sent again: amount_over_captured"
     assert len(writes(buyer, operation)) == 2
 
 
@@ -291,6 +294,75 @@ def test_a_token_refused_at_the_second_send_never_means_that_nothing_happened(bu
 
     assert found.state == State.NEEDS_PERSON
     assert found.reason == "refused when sent again: access_revoked"
+
+
+# --- Somebody else came first -------------------------------------------------------------------
+
+
+def cancelled_elsewhere(buyer, fault="error_before"):
+    """A cancellation that met a fault, of an order that the shop itself has cancelled since."""
+    operation = lost(buyer, fault, tool="cancel_order", status="pending", path="/cancel")
+    buyer.shop.edit_order(operation.order_id, status="cancelled")
+    return operation
+
+
+def test_an_order_cancelled_elsewhere_is_asked_about_under_our_key_and_not_taken_for_ours(
+    buyer, provider
+):
+    operation = cancelled_elsewhere(buyer)
+
+    assert find_out(operation).state == State.UNKNOWN
+    found = find_out(operation, epoch=3)
+
+    assert (found.state, found.reason, found.reference) == (State.FAILED, "already_done", "")
+    assert [body["found"] for body in operation.observations.values_list("body", flat=True)] == [
+        False,
+        False,
+    ]
+    assert trail(operation) == [(1, "unknown", "error"), (2, "refused", "already_cancelled")]
+    assert len(writes(buyer, operation)) == 2
+    assert effects(buyer, operation) == []
+    event = Event.objects.get(action="cancel.failed")
+    assert event.data == {"detail": "already_cancelled", "reason": "already_done"}
+
+
+def test_our_own_cancellation_that_a_look_up_hides_is_found_by_asking_again(buyer, provider):
+    operation = lost(buyer, "error_after", tool="cancel_order", status="pending", path="/cancel")
+    buyer.shop.fault("lookup_lag", scope={"path": "/effects"}, seconds=60)
+
+    found = find_out(operation)
+
+    (effect,) = effects(buyer, operation)
+    assert (found.state, found.reference) == (State.SUCCEEDED, effect["id"])
+    assert effect["idempotency_key"] == operation.idempotency_key
+
+
+def test_without_look_up_even_the_shop_s_word_of_somebody_else_goes_to_a_person(buyer, provider):
+    provider(lookup_by_key=False)
+    operation = cancelled_elsewhere(buyer)
+
+    assert find_out(operation).state == State.UNKNOWN
+    found = find_out(operation, epoch=3)
+
+    assert found.state == State.NEEDS_PERSON
+    assert found.reason == "refused when sent again: already_cancelled"
+
+
+def test_a_shop_without_a_word_for_it_is_not_asked_by_sending_again(buyer, provider):
+    provider(already_done=frozenset())
+    operation = cancelled_elsewhere(buyer)
+
+    assert_not_sent_again(buyer, operation, find_out(operation), "order_changed")
+
+
+def test_a_yes_that_is_none_any_more_stops_even_the_asking(buyer, provider):
+    operation = cancelled_elsewhere(buyer)
+
+    found = reconcile.reconcile(
+        operation_id=operation.pk, lease=lease(2), still_granted=lambda _: False
+    )
+
+    assert_not_sent_again(buyer, operation, found, "approval_no_longer_valid")
 
 
 # --- Decided again before a second send ---------------------------------------------------------

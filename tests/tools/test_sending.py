@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.factories import ADDRESS, make_approved_operation
 from tests.tools.desk import approved, lease, look, send, trail, writes
 from tests.two_people import loosen
 from tools import adapters, sending
+from tools.clients import capabilities
 from tools.clients.errors import UnavailableError
 from tools.clients.shop import ShopClient
 from tools.models import Finding, Gate, Operation, State, Switch, Verdict
@@ -165,13 +167,65 @@ def test_a_token_that_the_shop_has_forgotten_is_replaced(buyer):
 
 def test_a_definite_refusal_fails_the_operation(buyer):
     operation = approved(buyer, buyer.order(4000))
-    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set={"status": "cancelled"})
+    less_left = {"payments": [{"amount": 1000}]}
+    buyer.shop.fault("change_order", scope={"path": "/refunds"}, set=less_left)
 
     sent = send(operation)
 
-    assert (sent.state, sent.reason) == (State.FAILED, "order_state")
+    assert (sent.state, sent.reason) == (State.FAILED, "amount_over_captured")
+    assert not sent.is_already_done
     assert buyer.shop.effects(order_id=operation.order_id) == []
-    assert trail(operation) == [(1, "refused", "order_state")]
+    assert trail(operation) == [(1, "refused", "amount_over_captured")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "status", "path"),
+    [("cancel_order", "pending", "/cancel"), ("refund_order", "delivered", "/refunds")],
+)
+def test_an_order_cancelled_elsewhere_while_it_is_sent_leaves_nothing_to_do(
+    buyer, tool, status, path
+):
+    operation = approved(buyer, buyer.order(4000, status=status), tool)
+    buyer.shop.fault("change_order", scope={"path": path}, set={"status": "cancelled"})
+
+    sent = send(operation)
+
+    assert (sent.state, sent.reason) == (State.FAILED, "already_done")
+    assert sent.is_final
+    assert sent.is_already_done
+    assert buyer.shop.effects(order_id=operation.order_id) == []
+    assert trail(operation) == [(1, "refused", "already_cancelled")]
+    event = Event.objects.get(action=f"{operation.kind}.failed")
+    assert event.data == {"detail": "already_cancelled", "reason": "already_done", "epoch": 1}
+
+
+def test_an_order_refunded_elsewhere_while_it_is_sent_is_not_refunded_twice(buyer, monkeypatch):
+    operation = approved(buyer, buyer.order(4000))
+    refund = ShopClient.refund
+
+    def beaten(self, *args):
+        buyer.shop.refund_by_hand(operation.order_id, 4000)
+        return refund(self, *args)
+
+    monkeypatch.setattr(ShopClient, "refund", beaten)
+    sent = send(operation)
+
+    assert (sent.state, sent.reason) == (State.FAILED, "already_done")
+    (effect,) = buyer.shop.effects(order_id=operation.order_id)
+    assert effect["idempotency_key"] is None
+    assert trail(operation) == [(1, "refused", "already_refunded")]
+
+
+def test_a_shop_without_a_word_for_it_has_refused(buyer, monkeypatch):
+    record = replace(capabilities.for_provider("orders_stub"), already_done=frozenset())
+    monkeypatch.setitem(capabilities._PROVIDERS, "orders_stub", record)
+    operation = approved(buyer, buyer.order(status="pending"), "cancel_order")
+    buyer.shop.fault("change_order", scope={"path": "/cancel"}, set={"status": "cancelled"})
+
+    sent = send(operation)
+
+    assert (sent.state, sent.reason) == (State.FAILED, "already_cancelled")
+    assert not sent.is_already_done
 
 
 def test_an_order_edited_in_the_last_moment_is_not_cancelled(buyer):

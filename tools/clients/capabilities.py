@@ -15,6 +15,7 @@ class Capabilities:
       only after the lag.
     * `totals_capped`: the provider itself refuses to refund more than was captured.
     * `throttles_before_execution`: a 429 proves that nothing happened.
+    * `already_done`: codes of refusals that say: somebody else has done it, nothing is left to do.
     """
 
     key_window_seconds: int | None
@@ -24,6 +25,7 @@ class Capabilities:
     lookup_lag_seconds: int
     totals_capped: bool
     throttles_before_execution: bool
+    already_done: frozenset[str] = frozenset()
 
     def can_resend(self, *, age_seconds: float) -> bool:
         """May a write first sent `age_seconds` ago be sent again with its key and its bytes?
@@ -54,6 +56,7 @@ _ORDERS_STUB = Capabilities(
     lookup_lag_seconds=5,
     totals_capped=True,
     throttles_before_execution=True,
+    already_done=frozenset({"already_cancelled", "already_refunded"}),
 )
 _PROVIDERS = {
     "orders_stub": _ORDERS_STUB,

@@ -5,6 +5,7 @@ from tools.models.documents import PolicyDocument, PolicyPassage
 from tools.models.evidence import Attempt, AttemptOutcome, Observation, ShopEvent
 from tools.models.history import History, LookFirst
 from tools.models.operations import (
+    ALREADY_DONE,
     AUTHORISED,
     FINAL,
     MAX_AMOUNT,
@@ -19,6 +20,7 @@ from tools.models.rules import Finding, Gate, Switch, Verdict
 from tools.models.settlements import Reversal, Settlement, SettlementStatus
 
 __all__ = [
+    "ALREADY_DONE",
     "AUTHORISED",
     "FINAL",
     "MAX_AMOUNT",

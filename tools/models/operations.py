@@ -46,6 +46,9 @@ FINAL = (
 # What an operation may be only after every required role has countersigned.
 AUTHORISED = (*SENT, State.SUCCEEDED, State.FAILED)
 
+# Why an operation failed for which nothing was left to do: somebody else came first, says the shop.
+ALREADY_DONE = "already_done"
+
 # Fits BIGINT sums of any realistic day and every JSON reader's exact integers.
 MAX_AMOUNT = 10**12
 
@@ -173,6 +176,11 @@ class Operation(models.Model):
     @property
     def is_final(self) -> bool:
         return self.state in FINAL
+
+    @property
+    def is_already_done(self) -> bool:
+        """Did it fail since, as the shop says, somebody else had done it and nothing was left to do?"""
+        return bool(self.state == State.FAILED and self.reason == ALREADY_DONE)
 
     @property
     def came_back(self) -> bool:
