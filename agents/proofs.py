@@ -6,7 +6,7 @@ from typing import Any
 from agents import claims
 from agents.models import Step, StepStatus
 from tools import money
-from tools.models import Operation, State
+from tools.models import Kind, Operation, State
 
 _UNDECIDED = (State.APPROVED, State.SENDING, State.UNKNOWN, State.NEEDS_PERSON)
 
@@ -31,6 +31,15 @@ class Proofs:
     seen: frozenset[str]
     deeds: tuple[claims.Deed, ...]
 
+    @property
+    def cancelled_elsewhere(self) -> frozenset[str]:
+        """The orders that somebody else had cancelled when we were about to."""
+        return frozenset(
+            item.order_id
+            for item in self.known
+            if item.kind == Kind.CANCEL and item.is_already_done
+        )
+
     def faults(self, text: str) -> Faults:
         """Pure: what keeps this text from being said."""
         stands = [
@@ -41,13 +50,14 @@ class Proofs:
         unproven = claims.unproven(
             text,
             succeeded=succeeded,
-            known_cancelled=self._with_deed("cancel"),
+            known_cancelled=self._with_deed("cancel") | self.cancelled_elsewhere,
             known_refunded=self._with_deed("refund"),
         )
         unproven |= claims.misplaced(
             text,
-            deeds=[*self.deeds, *(_deed(item) for item in stands)],
+            deeds=[*self._deeds_of_ours_perhaps(), *(_deed(item) for item in stands)],
             known_orders=self.seen | {item.order_id for item in self.known},
+            cancelled_elsewhere=self.cancelled_elsewhere,
         )
         denied = claims.denied(
             text,
@@ -55,6 +65,13 @@ class Proofs:
             succeeded=succeeded,
         )
         return Faults(unproven, denied, claims.asks_for_secrets(text))
+
+    def _deeds_of_ours_perhaps(self) -> list[claims.Deed]:
+        """What look-ups showed, without what somebody else is known to have done."""
+        elsewhere = self.cancelled_elsewhere
+        return [
+            deed for deed in self.deeds if deed.kind != "cancel" or deed.order_id not in elsewhere
+        ]
 
     def _with_deed(self, kind: str) -> frozenset[str]:
         return frozenset(deed.order_id for deed in self.deeds if deed.kind == kind)

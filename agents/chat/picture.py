@@ -342,6 +342,7 @@ def _action_data(
         "staff_status": staff[-1] if staff else "",
         "decided_by": operation.decided_by_role,
         "answer": operation.reason if operation.decided_by_role == Role.STAFF else "",
+        "is_already_done": operation.is_already_done,
     }
 
 

@@ -57,17 +57,26 @@ class Deed:
     amount: str = ""
 
 
-def misplaced(text: str, *, deeds: Sequence[Deed], known_orders: frozenset[str]) -> frozenset[str]:
+def misplaced(
+    text: str,
+    *,
+    deeds: Sequence[Deed],
+    known_orders: frozenset[str],
+    cancelled_elsewhere: frozenset[str] = frozenset(),
+) -> frozenset[str]:
     """The kinds that happened, but that a sentence claims of another order or for another sum.
 
     `known_orders` are the orders that this conversation has seen. A sentence that names none of
-    them and no sum claims nothing more than its kind.
+    them and no sum claims nothing more than its kind. `cancelled_elsewhere` are orders that somebody
+    else has cancelled: that one of them is cancelled is a fact, that we did it is not.
     """
     found: set[str] = set()
     for sentence in sentences(text):
         named = order_ids(sentence, known_orders)
         sums = frozenset(_SUM.findall(sentence))
-        for kind, _ in _claims(sentence):
+        for kind, start in _claims(sentence):
+            if kind == CANCEL and is_fact(sentence, start, named, cancelled_elsewhere):
+                continue
             done = [deed for deed in deeds if deed.kind == kind]
             orders = {deed.order_id for deed in done}
             amounts = {deed.amount for deed in done}

@@ -95,6 +95,17 @@ _ENDED_FOR: dict[tuple[str, str], Text] = {
         "wurde nicht ausgeführt: Jemand aus dem Team hat es mit dem Shop geklärt.",
     ),
 }
+# What failed since somebody else came first, by its kind.
+_NOT_NEEDED: dict[str, Text] = {
+    "cancel": (
+        "was not needed: the order had been cancelled elsewhere already.",
+        "war nicht nötig: Die Bestellung war schon anderswo storniert worden.",
+    ),
+    "refund": (
+        "was not made: nothing is left to refund on the order.",
+        "wurde nicht ausgeführt: Für die Bestellung ist keine Erstattung mehr offen.",
+    ),
+}
 _CAME_BACK: Text = (
     "was made, but the money came back to the shop since. A colleague takes care of it.",
     (
@@ -167,6 +178,8 @@ def _became(operation: OperationView, locale: str) -> str:
         return pick(_DONE_AS if reference else _DONE, locale).format(reference=reference)
     if operation.state == "rejected":
         return _rejected(operation, locale)
+    if (operation.state, operation.reason) == ("failed", "already_done"):
+        return pick(_NOT_NEEDED.get(operation.kind) or _ENDED["failed"], locale)
     # A state that is new here is no reason to say more than is known.
     known = _ENDED_FOR.get((operation.state, operation.reason)) or _OPEN.get(operation.state)
     return pick(known or _ENDED.get(operation.state) or _BEING_CHECKED, locale)

@@ -27,6 +27,7 @@ _WHY = {
     "step_keeps_failing": "The step failed too often",
     "key_reused": "The shop says that the key was used for another request",
     "mismatch": "The answer of the shop is not about what was sent",
+    "already_done": "The shop says that nothing was left to do: somebody else came first",
     "broken_seal": "The stored bytes are not the sealed ones",
 }
 BROKEN_TITLE = "The sealed bytes do not match their digest"

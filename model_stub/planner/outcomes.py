@@ -84,6 +84,10 @@ def told(call: Called) -> str:
         )
     if state == "rejected":
         return _rejected(call, noun, not_done)
+    if state == "failed" and call.result.get("reason") == "already_done":
+        return _NOT_NEEDED.get(call.name, _ENDED["failed"]).format(
+            id=_id(call), could_not=_fill(_COULD_NOT, call)
+        )
     return _ENDED.get(state, _ENDED["unclear"]).format(
         noun=noun, Noun=_capital(noun), not_done=not_done, could_not=_fill(_COULD_NOT, call)
     )
@@ -98,6 +102,11 @@ _ENDED = {
     "awaiting_approval": "{Noun} is waiting for approval.",
     "denied": "{could_not}: our rules do not allow it." + _ASK_PERSON,
     "unclear": "{Noun} is still being checked.",
+}
+
+_NOT_NEEDED = {
+    "cancel_order": "There was nothing left to do: order {id} had been cancelled elsewhere already.",
+    "refund_order": "There is nothing left to refund on order {id}, so I have not refunded it.",
 }
 
 

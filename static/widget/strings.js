@@ -143,6 +143,8 @@ const en = {
   superseded: "Something this rests on has changed meanwhile. Nothing was done.",
   withdrawn: "Withdrawn. Nothing was changed.",
   shopRefused: "The shop did not accept this.",
+  alreadyCancelled: "Not needed: the order had been cancelled elsewhere already.",
+  nothingLeft: "Nothing is left to refund on the order.",
   needsPerson: "A colleague is checking this with the shop.",
   done: "Done",
 
@@ -300,6 +302,8 @@ const de = {
   superseded: "Etwas, worauf das beruht, hat sich inzwischen geändert. Es wurde nichts getan.",
   withdrawn: "Zurückgezogen. Es wurde nichts geändert.",
   shopRefused: "Der Shop hat das nicht angenommen.",
+  alreadyCancelled: "Nicht nötig: Die Bestellung war schon anderswo storniert worden.",
+  nothingLeft: "Für die Bestellung ist keine Erstattung mehr offen.",
   needsPerson: "Jemand aus dem Team klärt das mit dem Shop.",
   done: "Erledigt",
 

@@ -50,7 +50,9 @@ export function actionState(action) {
         ? { tone: "bad", text: t("staffSaidNo"), detail: action.answer }
         : { tone: "calm", text: t("saidNo") };
     case "failed":
-      return { tone: "bad", text: t("shopRefused") };
+      return action.is_already_done
+        ? { tone: "calm", text: t(action.kind === "cancel" ? "alreadyCancelled" : "nothingLeft") }
+        : { tone: "bad", text: t("shopRefused") };
     case "expired":
       return { tone: "calm", text: t("expired") };
     case "superseded":

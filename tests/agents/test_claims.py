@@ -238,3 +238,27 @@ SEEN = frozenset({"1042", "1043", "1044", "1045"})
 )
 def test_a_deed_is_proven_for_its_own_order_and_sum(text: str, kinds: set[str]):
     assert claims.misplaced(text, deeds=DEEDS, known_orders=SEEN) == kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("Order 1045 was cancelled already.", set()),
+        ("Order 1045 had been cancelled elsewhere already, and I cancelled order 1044.", set()),
+        ("Bestellung 1045 war schon storniert worden.", set()),
+        ("I have cancelled order 1045.", {"cancel"}),
+        ("We cancelled order 1045 for you.", {"cancel"}),
+        ("Ich habe die Bestellung 1045 storniert.", {"cancel"}),
+        ("Order 1043 was cancelled.", {"cancel"}),
+    ],
+)
+def test_an_order_cancelled_elsewhere_is_told_beside_our_own_and_never_as_ours(
+    text: str, kinds: set[str]
+):
+    """Order 1044 was cancelled by us, 1045 by somebody else."""
+    elsewhere = frozenset({"1045"})
+
+    found = claims.unproven(text, succeeded=frozenset({"cancel"}), known_cancelled=elsewhere)
+    found |= claims.misplaced(text, deeds=DEEDS, known_orders=SEEN, cancelled_elsewhere=elsewhere)
+
+    assert found == kinds

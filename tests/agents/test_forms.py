@@ -288,3 +288,18 @@ def test_a_german_conversation_is_german_to_the_end(desk: Desk):
         "Die Erstattung von $\N{NO-BREAK SPACE}40,00 für Bestellung 1042 ist erledigt "
         f"(Beleg {operation(task).reference})."
     )
+
+
+def test_an_order_cancelled_elsewhere_while_it_is_sent_is_told_in_german_too(desk: Desk):
+    task = desk.work(
+        fill(desk, "cancel_order", locale="de-AT", order_id="1044", reason="no_longer_needed")
+    )
+    desk.shop.fault("change_order", scope={"path": "/cancel"}, set={"status": "cancelled"})
+
+    task = desk.say_yes(task)
+
+    assert reply(task) == (
+        "Die Stornierung von $\N{NO-BREAK SPACE}25,00 für Bestellung 1044 war nicht nötig: "
+        "Die Bestellung war schon anderswo storniert worden."
+    )
+    assert desk.shop.effects() == []

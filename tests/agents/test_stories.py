@@ -285,3 +285,51 @@ def test_a_reply_that_claims_another_orders_refund_is_replaced(desk: Desk, setti
     assert "$400.00" not in reply(task)
     assert "$40.00" in reply(task)
     assert Event.objects.filter(task_id=task.pk, action="reply.replaced").count() == 1
+
+
+def test_an_order_that_the_shop_cancels_while_we_send_is_told_as_cancelled_by_somebody_else(
+    desk: Desk,
+):
+    identity = desk.sign_in("ada")
+    task = desk.work(desk.ask("Please cancel order 1044"))
+    desk.shop.fault("change_order", scope={"path": "/cancel"}, set={"status": "cancelled"})
+
+    task = desk.say_yes(task)
+
+    assert (operation(task).state, operation(task).reason) == ("failed", "already_done")
+    assert (task.status, task.outcome) == ("succeeded", "refused")
+    assert "order 1044 had been cancelled elsewhere already" in reply(task)
+    assert not Event.objects.filter(action="reply.replaced").exists()
+    assert desk.shop.effects() == []
+    shown, _ = picture.snapshot(identity, task.ticket_id, After())
+    assert [(each["state"], each["is_already_done"]) for each in shown["actions"]] == [
+        ("failed", True)
+    ]
+    assert shown["receipts"] == []
+
+
+def test_a_model_that_calls_that_its_own_doing_is_not_believed(desk: Desk, settings):
+    """Not even beside a cancellation of ours, and with a look-up that shows the order cancelled."""
+    reason = {"reason": "no_longer_needed"}
+    settings.MODEL = desk.model.script(
+        "boast",
+        [
+            {"tool_calls": [{"name": "cancel_order", "arguments": {"order_id": "1042"} | reason}]},
+            {"tool_calls": [{"name": "cancel_order", "arguments": {"order_id": "1044"} | reason}]},
+            {"tool_calls": [{"name": "find_orders", "arguments": {"order_id": "1044"}}]},
+            {"content": "I have cancelled order 1044 for you."},
+        ],
+    )
+    desk.shop.edit_order("1042", status="pending")
+    desk.shop.fault("change_order", scope={"path": "/1044/cancel"}, set={"status": "cancelled"})
+
+    task = desk.done("Please cancel orders 1042 and 1044")
+
+    assert [effect["order_id"] for effect in desk.shop.effects()] == ["1042"]
+    ours, theirs = reply(task).splitlines()
+    assert ours.startswith("The cancellation of $40.00 for order 1042 is done (reference ")
+    assert theirs == (
+        "The cancellation of $25.00 for order 1044 was not needed: the order had been cancelled "
+        "elsewhere already."
+    )
+    assert Event.objects.filter(action="reply.replaced").count() == 1

@@ -54,6 +54,11 @@ REFUND: dict[str, Any] = {"kind": "refund", "order_id": "1042", "amount_text": "
             "was not made: the shop no longer lets us act for you.",
         ),
         ("failed", {"reason": "over_captured"}, "was not made: the shop refused it."),
+        (
+            "failed",
+            {"reason": "already_done"},
+            "was not made: nothing is left to refund on the order.",
+        ),
         ("something_new", {}, "is still being checked."),
     ],
 )
@@ -123,6 +128,42 @@ def test_what_code_says_of_an_open_operation_is_neither_a_claim_nor_a_denial(kin
 
     assert claims.unproven(told, succeeded=frozenset()) == frozenset()
     assert claims.denied(told, open_or_unknown=undecided, succeeded=frozenset()) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("locale", "told"),
+    [
+        (
+            "en",
+            (
+                "The cancellation for order 1044 was not needed: the order had been cancelled elsewhere "
+                "already."
+            ),
+        ),
+        (
+            "de",
+            (
+                "Die Stornierung für Bestellung 1044 war nicht nötig: Die Bestellung war schon anderswo "
+                "storniert worden."
+            ),
+        ),
+    ],
+)
+def test_an_order_cancelled_elsewhere_is_told_as_that_and_as_no_deed_of_ours(locale, told):
+    view = OperationView("cancel", "1044", "failed", reason="already_done")
+
+    assert true_state([view], locale) == told
+    elsewhere = frozenset({"1044"})
+    assert not claims.unproven(told, succeeded=frozenset(), known_cancelled=elsewhere)
+    assert not claims.denied(told, open_or_unknown=frozenset(), succeeded=frozenset())
+
+
+@pytest.mark.parametrize("locale", ["en", "de"])
+def test_a_refund_with_nothing_left_to_refund_claims_none(locale):
+    view = OperationView(**REFUND, state="failed", reason="already_done")
+    told = true_state([view], locale)
+
+    assert not claims.unproven(told, succeeded=frozenset())
 
 
 @pytest.mark.parametrize("kind", ["refund", "cancel", "change_address"])

@@ -25,6 +25,7 @@ def op(state, **more):
 
 STATES = [
     (op("failed"), "I am sorry, I could not refund order 1042: the shop did not accept it."),
+    (op("failed", reason="already_done"), "There is nothing left to refund on order 1042"),
     (op("expired"), "was not answered in time, so order 1042 was not refunded."),
     (op("cancelled"), "did not go ahead, so order 1042 was not refunded."),
     (op("needs_person"), "is still being checked, now by a colleague."),
