@@ -340,13 +340,8 @@ def _write_down(
     data = {"detail": outcome.detail, "epoch": lease.epoch}
     if operation.state == State.FAILED:
         data["reason"] = operation.reason
-    operations.record(
-        operation,
-        "held_back" if operation.state == State.APPROVED else operation.state,
-        actor="agent",
-        at=now,
-        data=data,
-    )
+    what = "held_back" if operation.state == State.APPROVED else operation.state
+    operations.record(operation, what, actor="agent", at=now, data=data)
     if operation.kind == Kind.CLOSE_TICKET and operation.state in {
         State.APPROVED,
         State.FAILED,
