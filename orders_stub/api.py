@@ -75,7 +75,8 @@ def refund(call: Call) -> Response:
     """`POST /api/orders/{id}/refunds`."""
 
     def perform(found: Order, origin: Origin) -> dict[str, Any]:
-        return effects.refund(call.shop.db, found, call.json(), origin)
+        status = effects.PENDING if call.plan.has("pending") else effects.SUCCEEDED
+        return effects.refund(call.shop.db, found, call.json(), origin, status=status)
 
     return _write(call, perform, status=201)
 

@@ -151,6 +151,13 @@ def reverse_refund(shop: Shop, request: Request, body: Any) -> Response:
     return JSONResponse(done)
 
 
+def arrive_refund(shop: Shop, request: Request, _: Any) -> Response:
+    """`POST /control/refunds/{id}/arrive`: the money of a pending refund was paid out."""
+    with shop.db.transaction():
+        done = effects.arrive(shop.db, request.path_params["refund_id"], at=times.now())
+    return JSONResponse(done)
+
+
 def show_events(shop: Shop, request: Request, _: Any) -> Response:
     """`GET /control/webhooks`."""
     events = outbox.list_events(shop.db, request.query_params.get("order_id"))
@@ -211,6 +218,7 @@ routes = [
     Route("/control/orders/{order_id}", door(edit_order), methods=["PATCH"]),
     Route("/control/orders/{order_id}/refunds", door(refund_by_hand), methods=["POST"]),
     Route("/control/refunds/{refund_id}/reverse", door(reverse_refund), methods=["POST"]),
+    Route("/control/refunds/{refund_id}/arrive", door(arrive_refund), methods=["POST"]),
     Route("/control/webhooks", door(show_events)),
     Route("/control/customers/{customer_id}", door(block_customer), methods=["POST"]),
     Route("/control/sign", door(sign), methods=["POST"]),

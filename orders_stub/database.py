@@ -123,6 +123,10 @@ CREATE TABLE IF NOT EXISTS reversals (
     reason TEXT NOT NULL,
     at TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS arrivals (
+    effect_id TEXT PRIMARY KEY REFERENCES effects (id),
+    at TEXT NOT NULL
+);
 CREATE INDEX IF NOT EXISTS mails_by_recipient ON mails (recipient);
 CREATE INDEX IF NOT EXISTS calls_by_key ON calls (idempotency_key);
 CREATE INDEX IF NOT EXISTS calls_by_order ON calls (order_id);

@@ -6,6 +6,7 @@ anything, and leaves one row in the ledger. What it returns is the body of the A
 
 import json
 import secrets
+import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +17,7 @@ from orders_stub.errors import RefusalError, invalid_request, not_found
 from orders_stub.order_shapes import read_refund_lines
 from orders_stub.orders import Order
 
-REVERSED = "reversed"
+SUCCEEDED, PENDING, FAILED, REVERSED = "succeeded", "pending", "failed", "reversed"
 CHANGEABLE = frozenset({"pending", "processed"})
 
 
@@ -29,8 +30,12 @@ class Origin:
     at: datetime
 
 
-def refund(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, Any]:
+def refund(
+    db: Database, order: Order, body: Any, origin: Origin, *, status: str = SUCCEEDED
+) -> dict[str, Any]:
     """Give money back. The sum of an order's refunds never passes what was captured.
+
+    With the status PENDING its money is on its way until `arrive` or `reverse`.
 
     Raises RefusalError: already_cancelled, already_refunded, currency_mismatch, bad_amount, bad_line,
     amount_over_captured, invalid_request.
@@ -53,7 +58,7 @@ def refund(db: Database, order: Order, body: Any, origin: Origin) -> dict[str, A
         "currency": order.currency,
         "lines": lines,
         "reason": reason,
-        "status": "succeeded",
+        "status": status,
         "created_at": times.to_text(origin.at),
         "idempotency_key": origin.idempotency_key,
     }
@@ -121,16 +126,14 @@ def change_address(db: Database, order: Order, body: Any, origin: Origin) -> dic
 def reverse(db: Database, refund_id: str, *, reason: str, at: datetime) -> dict[str, Any]:
     """Money that was given back comes back to the shop after all: a bank would not take it.
 
-    The order owes it again; the effect stays in the ledger, marked. Raises RefusalError: not_found,
-    already_reversed.
+    The order owes it again; the effect stays in the ledger, marked. A refund that was pending until
+    then has failed. Raises RefusalError: not_found, already_reversed.
     """
-    row = db.row("SELECT * FROM effects WHERE id = ? AND kind = 'refund'", refund_id)
-    if row is None:
-        raise not_found()
-    if db.row("SELECT 1 FROM reversals WHERE effect_id = ?", refund_id) is not None:
+    answer = _refund_as_it_is(db, refund_id)
+    if answer["status"] in (REVERSED, FAILED):
         raise RefusalError(409, "already_reversed", "This refund was reversed before.")
-    done: dict[str, Any] = json.loads(row["answer"]) | {"status": REVERSED, "reason": reason}
-    order = orders.get_any_order(db, row["order_id"])
+    done = answer | {"status": _taken_back(answer), "reason": reason}
+    order = orders.get_any_order(db, done["order_id"])
     document = order.document
     document["refunds"] = [kept for kept in document["refunds"] if kept["id"] != refund_id]
     quantities = {line["line_id"]: line["quantity"] for line in done["lines"]}
@@ -143,11 +146,25 @@ def reverse(db: Database, refund_id: str, *, reason: str, at: datetime) -> dict[
     )
     outbox.note(
         db,
-        "refund.reversed",
+        f"refund.{done['status']}",
         done,
         customer_id=order.customer_id,
         order_id=order.id,
         at=at,
+    )
+    return done
+
+
+def arrive(db: Database, refund_id: str, *, at: datetime) -> dict[str, Any]:
+    """The money of a pending refund was paid out. Raises RefusalError: not_found, not_pending."""
+    answer = _refund_as_it_is(db, refund_id)
+    if answer["status"] != PENDING:
+        raise RefusalError(409, "not_pending", "This refund is not pending.")
+    db.run("INSERT INTO arrivals (effect_id, at) VALUES (?, ?)", refund_id, times.to_text(at))
+    done = answer | {"status": SUCCEEDED}
+    order = orders.get_any_order(db, done["order_id"])
+    outbox.note(
+        db, "refund.succeeded", done, customer_id=order.customer_id, order_id=order.id, at=at
     )
     return done
 
@@ -157,7 +174,7 @@ def find_by_key(
 ) -> dict[str, Any]:
     """The first answer's body of the effect that this key caused, done no later than `before`.
 
-    A refund that was reversed since says so in its status. Raises not_found for unknown keys, for other customers' keys and for effects too young.
+    A refund that was paid out or reversed since says so in its status. Raises not_found for unknown keys, for other customers' keys and for effects too young.
     """
     row = db.row(
         "SELECT id, answer FROM effects WHERE idempotency_key = ? AND client_id = ?"
@@ -169,10 +186,28 @@ def find_by_key(
     )
     if row is None:
         raise not_found()
+    return _as_it_is(db, row)
+
+
+def _refund_as_it_is(db: Database, refund_id: str) -> dict[str, Any]:
+    row = db.row("SELECT * FROM effects WHERE id = ? AND kind = 'refund'", refund_id)
+    if row is None:
+        raise not_found()
+    return _as_it_is(db, row)
+
+
+def _as_it_is(db: Database, row: sqlite3.Row) -> dict[str, Any]:
+    """The first answer's body, with the status that it has now."""
     answer: dict[str, Any] = json.loads(row["answer"])
+    if db.row("SELECT 1 FROM arrivals WHERE effect_id = ?", row["id"]) is not None:
+        answer["status"] = SUCCEEDED
     if db.row("SELECT 1 FROM reversals WHERE effect_id = ?", row["id"]) is not None:
-        answer["status"] = REVERSED
+        answer["status"] = _taken_back(answer)
     return answer
+
+
+def _taken_back(answer: dict[str, Any]) -> str:
+    return FAILED if answer["status"] == PENDING else REVERSED
 
 
 def _fields(body: Any, *names: str) -> dict[str, Any]:
@@ -258,7 +293,8 @@ def _record(
 def _tell(db: Database, order: Order, done: dict[str, Any], *, at: datetime) -> None:
     who = {"customer_id": order.customer_id, "order_id": order.id}
     if done["kind"] == "refund":
-        outbox.note(db, "refund.succeeded", done, **who, at=at)
+        if done["status"] == SUCCEEDED:  # of a pending one its end is told
+            outbox.note(db, "refund.succeeded", done, **who, at=at)
         return
     change = {name: done[name] for name in ("id", "kind", "idempotency_key")}
     data = {"id": order.id, "version": order.version, "change": change}

@@ -19,6 +19,7 @@ PARAMS: dict[str, tuple[str, ...]] = {
     "error_before": ("status", "retry_after"),
     "error_after": ("status", "retry_after"),
     "unreadable": (),
+    "pending": (),
     "key_window": ("seconds",),
     "lookup_lag": ("seconds",),
     "revoke_customer": (),
@@ -86,6 +87,7 @@ class Rule:
             return False
         needs = {
             "key_window": target.is_write,
+            "pending": target.is_write and target.path.endswith("/refunds"),
             "lookup_lag": target.is_lookup,
             "revoke_customer": target.customer_id is not None,
             "change_order": target.order_id is not None,

@@ -103,6 +103,11 @@ class RunningShop:
         ).json()
         return done
 
+    def arrive(self, refund_id: str) -> dict[str, Any]:
+        """Let the money of a pending refund be paid out."""
+        done: dict[str, Any] = self._asked("POST", f"refunds/{refund_id}/arrive").json()
+        return done
+
     def events(self, order_id: str | None = None) -> list[dict[str, Any]]:
         """What the shop tells, or has told, by webhook (of one order where given), oldest first."""
         params = {"order_id": order_id} if order_id else {}

@@ -203,6 +203,44 @@ def test_a_refund_is_reversed_once_and_only_if_it_is_one(buyer: Buyer, key):
         assert answer.status_code == status
 
 
+def pending(buyer: Buyer, order_id: str, key: str):
+    buyer.shop.fault("pending", times=1)
+    return buyer.refund(order_id, key=key).json()
+
+
+def test_a_pending_refund_is_told_of_once_it_was_paid_out(buyer: Buyer, letterbox, key):
+    order_id = buyer.order(4000)
+    done = pending(buyer, order_id, key)
+    assert done["status"] == buyer.get(f"/effects/{key}").json()["status"] == "pending"
+    assert buyer.get(f"/orders/{order_id}").json()["refunded"] == 4000
+    assert buyer.shop.events(order_id) == []
+
+    buyer.shop.arrive(done["id"])
+
+    event = read(letterbox.next())
+    assert (event["type"], event["data"]) == ("refund.succeeded", done | {"status": "succeeded"})
+    assert buyer.get(f"/effects/{key}").json() == done | {"status": "succeeded"}
+    assert buyer.refund(order_id, key=key).json() == done
+    again = buyer.shop.http.post(f"/control/refunds/{done['id']}/arrive")
+    assert (again.status_code, again.json()["error"]) == (409, "not_pending")
+
+
+def test_a_pending_refund_that_comes_back_has_failed(buyer: Buyer, letterbox, key):
+    order_id = buyer.order(4000)
+    done = pending(buyer, order_id, key)
+
+    buyer.shop.reverse(done["id"], reason="account_closed")
+
+    event = read(letterbox.next())
+    assert event["type"] == "refund.failed"
+    assert event["data"] == done | {"status": "failed", "reason": "account_closed"}
+    assert buyer.get(f"/effects/{key}").json() == done | {"status": "failed"}
+    assert buyer.get(f"/orders/{order_id}").json()["refunded"] == 0
+    for what in ("arrive", "reverse"):
+        answer = buyer.shop.http.post(f"/control/refunds/{done['id']}/{what}")
+        assert answer.status_code == 409
+
+
 def test_without_an_address_nothing_is_written_down(tmp_path):
     with run_shop(tmp_path / "mute") as shop:
         shop.edit_order("1042", notes=[])
