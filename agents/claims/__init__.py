@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agents.claims.arrivals import arrivals, is_coming
 from agents.claims.asking import asks_for_secrets
 from agents.claims.denials import denied_here
 from agents.claims.english import ENGLISH
@@ -29,6 +30,7 @@ __all__ = [
     "denied",
     "misplaced",
     "true_state",
+    "undelivered",
     "unproven",
 ]
 
@@ -85,6 +87,24 @@ def misplaced(
             if done and kind == REFUND and sums and not sums & amounts:
                 found.add(kind)
     return frozenset(found)
+
+
+def undelivered(
+    text: str, *, on_its_way: frozenset[str], known_orders: frozenset[str]
+) -> frozenset[str]:
+    """REFUND where a sentence says more of money that is on its way than that it is.
+
+    `on_its_way` are the orders whose refund the shop calls pending. A sentence that names other
+    orders alone, of `known_orders`, is about those.
+    """
+    for sentence in sentences(text) if on_its_way else ():
+        named = order_ids(sentence, known_orders) & known_orders
+        if named and not named & on_its_way:
+            continue
+        claimed = any(kind in (REFUND, ANY) for kind, _ in _claims(sentence))
+        if (claimed and not is_coming(sentence)) or any(arrivals(sentence, words(sentence))):
+            return frozenset({REFUND})
+    return frozenset()
 
 
 def unproven(

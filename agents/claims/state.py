@@ -115,6 +115,10 @@ _CAME_BACK: Text = (
 )
 _DONE: Text = ("is done.", "ist erledigt.")
 _DONE_AS: Text = ("is done (reference {reference}).", "ist erledigt (Beleg {reference}).")
+_ON_ITS_WAY: Text = (
+    "is on its way (reference {reference}).",
+    "ist unterwegs (Beleg {reference}).",
+)
 _BEING_CHECKED: Text = ("is still being checked.", "wird noch geklärt.")
 _TURNED_DOWN: Text = ("was not made: {who}.", "wurde nicht ausgeführt: {who}.")
 _DECIDERS: dict[str, Text] = {
@@ -129,7 +133,8 @@ _THEIR_REASON: Text = (' Their reason: "{reason}"', ' Die Begründung: "{reason}
 class OperationView:
     """An operation as it may be told. `amount_text` is ready for people, "$40.00", or empty.
 
-    `came_back`: it succeeded, and the money has come back to the shop since.
+    `came_back`: it succeeded, and the money has come back to the shop since. `is_on_its_way`: it
+    succeeded, and the shop calls it pending.
     """
 
     kind: str
@@ -140,6 +145,7 @@ class OperationView:
     reason: str = ""
     decided_by: str = ""
     came_back: bool = False
+    is_on_its_way: bool = False
 
 
 def true_state(operations: Sequence[OperationView], locale: str = "en") -> str:
@@ -175,6 +181,8 @@ def _became(operation: OperationView, locale: str) -> str:
         return pick(_CAME_BACK, locale)
     if operation.state == "succeeded":
         reference = clean(operation.reference, 120)
+        if operation.is_on_its_way:
+            return pick(_ON_ITS_WAY, locale).format(reference=reference)
         return pick(_DONE_AS if reference else _DONE, locale).format(reference=reference)
     if operation.state == "rejected":
         return _rejected(operation, locale)
