@@ -135,6 +135,7 @@ def operation_data(operation: Operation) -> dict[str, Any]:
         "currency": operation.currency,
         "idempotency_key": operation.idempotency_key,
         "reference": operation.reference,
+        "pending": operation.is_on_its_way,
         "required_roles": operation.required_roles,
         "granted_roles": operation.granted_roles,
     }

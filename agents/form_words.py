@@ -9,6 +9,7 @@ from agents.claims import OperationView, true_state
 from agents.moves import CallTool, Log
 from tools import money
 from tools.language import Text, pick
+from tools.operations import CAME_BACK
 from tools.seal import REASONS
 
 _ASKED: dict[str, Text] = {
@@ -179,5 +180,6 @@ def _view(result: dict[str, Any], locale: str) -> OperationView:
         reference=str(result.get("reference", "")),
         reason=str(result.get("reason", "")),
         decided_by=str(result.get("decided_by", "")),
-        came_back="message" in result and result.get("state") == "succeeded",
+        came_back=result.get("message") == CAME_BACK,
+        is_on_its_way="pending" in result,
     )

@@ -59,6 +59,11 @@ class Proofs:
             known_orders=self.seen | {item.order_id for item in self.known},
             cancelled_elsewhere=self.cancelled_elsewhere,
         )
+        unproven |= claims.undelivered(
+            text,
+            on_its_way=frozenset(item.order_id for item in stands if item.is_on_its_way),
+            known_orders=self.seen | {item.order_id for item in self.known},
+        )
         denied = claims.denied(
             text,
             open_or_unknown=frozenset(item.kind for item in undecided),
@@ -93,7 +98,7 @@ def gather(ticket_id: int) -> Proofs:
         if order["refunded"].strip("0.")
     ]
     return Proofs(
-        known=tuple(known.select_related("customer", "reversal").order_by("id")),
+        known=tuple(known.select_related("customer", "reversal", "transit").order_by("id")),
         seen=frozenset(order["order_id"] for order in orders),
         deeds=(*cancelled, *refunded),
     )

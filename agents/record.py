@@ -162,7 +162,9 @@ class Recording:
 
     def _operation_stands(self, seen: Operation) -> None:
         # Read again with the task locked: a person may have settled it since it was looked at.
-        operation = Operation.objects.select_related("customer", "reversal").get(pk=seen.pk)
+        operation = Operation.objects.select_related("customer", "reversal", "transit").get(
+            pk=seen.pk
+        )
         reach(Point.C17)
         if operation.is_final:
             self._finish_step(operations.result(operation), error=_error_of(operation))

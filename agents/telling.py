@@ -133,6 +133,7 @@ def _view_of(operation: Operation, locale: str) -> claims.OperationView:
         reason=operation.reason,
         decided_by=operation.decided_by_role,
         came_back=operation.came_back,
+        is_on_its_way=operation.is_on_its_way,
     )
 
 

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from accounts.models import Shop
 from audit import services as audit
-from tools import operations, reversals
+from tools import operations, reversals, transits
 from tools.clients.shapes import Currency, Id, Money, OrderId, Shape, ShortText, Word
 from tools.erasing import is_erased
 from tools.models import OPEN, Kind, Observation, Operation, ShopEvent, State
@@ -205,6 +205,7 @@ def _observe(shop: Shop, operation: Operation, told: Told, now: datetime) -> Non
     )
     if operation.state == State.SUCCEEDED:
         reversals.open_if_told(operation, now=now)
+        transits.end_if_told(operation, now=now)
     transaction.on_commit(
         partial(
             evidence_came.send,

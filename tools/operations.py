@@ -47,10 +47,15 @@ _MADE: dict[Kind, Text] = {
         "Diese Anfrage beendet (Beleg {reference})",
     ),
 }
+_ON_ITS_WAY: Text = (
+    "A refund of {amount} for order {order} is on its way (reference {reference})",
+    "Eine Erstattung von {amount} für Bestellung {order} ist unterwegs (Beleg {reference})",
+)
 
 NOT_SENT_IN_TIME = "not_sent_in_time"
 NOT_NEEDED = "Nothing was left to do: somebody else came first. It was not done by us."
 CAME_BACK = "The money has come back to the shop since; a person takes care of it."
+ON_ITS_WAY = "The shop has taken this and calls it pending: the money is on its way, not there yet."
 
 
 class OperationStateError(Exception):
@@ -72,7 +77,7 @@ def get_open(*, shop_id: int, subject: Order | TicketFacts) -> Operation | None:
 def list_of_task(*, task_id: int) -> list[Operation]:
     """A task's operations, oldest first."""
     operations = Operation.objects.filter(task_id=task_id)
-    return list(operations.select_related("customer", "reversal").order_by("id"))
+    return list(operations.select_related("customer", "reversal", "transit").order_by("id"))
 
 
 def succeeded_kinds(*, ticket_id: int) -> frozenset[str]:
@@ -225,6 +230,8 @@ def result(operation: Operation) -> dict[str, Any]:
         told["reference"] = operation.reference
         if operation.came_back:
             told["message"] = CAME_BACK
+        elif operation.is_on_its_way:
+            told |= {"pending": True, "message": ON_ITS_WAY}
     if operation.state in {State.REJECTED, State.CANCELLED}:
         told["decided_by"] = operation.decided_by_role
     if operation.reason and operation.state not in {State.SUCCEEDED, *OPEN}:
@@ -241,7 +248,7 @@ def in_words(operation: Operation, locale: str) -> str:
     amount = ""
     if operation.amount is not None:
         amount = money.show(operation.amount, operation.currency, locale)
-    made = pick(_MADE[Kind(operation.kind)], locale)
+    made = pick(_ON_ITS_WAY if operation.is_on_its_way else _MADE[Kind(operation.kind)], locale)
     return made.format(amount=amount, order=operation.order_id, reference=operation.reference)
 
 

@@ -7,6 +7,8 @@ from tools.clients.shapes import Receipt
 from tools.models import Kind, Observation, Operation
 
 DONE = "succeeded"
+# What the shop says of a refund that it has taken, while the money is on its way.
+PENDING = "pending"
 # The source of an observation that came as the shop's signed event.
 WEBHOOK = "webhook"
 # The source of one that we made by asking the shop for the effect under our key.
@@ -58,7 +60,18 @@ def is_approved_one(operation: Operation, effect: Effect) -> bool:
 
 def proves(operation: Operation, effect: Effect) -> bool:
     """Does it show that the operation has happened and still stands?"""
+    return is_paid_out(operation, effect) or is_on_its_way(operation, effect)
+
+
+def is_paid_out(operation: Operation, effect: Effect) -> bool:
+    """Does it show that this has happened, with nothing outstanding?"""
     return effect.status == DONE and is_approved_one(operation, effect)
+
+
+def is_on_its_way(operation: Operation, effect: Effect) -> bool:
+    """Does it show that the shop has taken this refund, and that its money is on its way?"""
+    is_pending = operation.kind == Kind.REFUND and effect.status == PENDING
+    return is_pending and is_approved_one(operation, effect)
 
 
 def told_since_sent(operation: Operation) -> list[Observation]:

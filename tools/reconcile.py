@@ -197,7 +197,10 @@ def _seen_by_a_stale_worker(operation: Operation) -> Outcome | None:
     for observation in operation.observations.filter(source=STALE_WORKER).order_by("id"):
         if observation.body.get("outcome") == AttemptOutcome.SUCCEEDED:
             return Outcome(
-                AttemptOutcome.SUCCEEDED, "seen_by_stale_worker", observation.body["reference"]
+                AttemptOutcome.SUCCEEDED,
+                "seen_by_stale_worker",
+                observation.body["reference"],
+                is_pending="pending" in observation.body,
             )
     return None
 

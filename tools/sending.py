@@ -27,6 +27,7 @@ from tools import (
     operations,
     reversals,
     tickets,
+    transits,
 )
 from tools.access import ask
 from tools.carriers import Carrier
@@ -54,7 +55,7 @@ from tools.models import (
     Operation,
     State,
 )
-from tools.outcome import Outcome, reason_of_refusal
+from tools.outcome import Outcome, confirmed, reason_of_refusal
 from tools.outside import leave_database
 from tools.proof import LOOK_UP, Effect
 from tools.seal import BrokenSealError, open_seal, request_body
@@ -271,7 +272,7 @@ def _over_the_wire(operation: Operation, carrier: Carrier, lease: Lease) -> Outc
 def _outcome_of_call(operation: Operation, content: dict[str, Any], carrier: Carrier) -> Outcome:
     """Tell apart what a call showed, by what it means for the effect."""
     try:
-        reference = carrier(operation, content)
+        carried = carrier(operation, content)
     except RefusedError as exc:
         return Outcome(AttemptOutcome.REFUSED, exc.code)
     except NotFoundError:
@@ -295,7 +296,7 @@ def _outcome_of_call(operation: Operation, content: dict[str, Any], carrier: Car
             needs_person=exc.kind == "mismatch",
             is_trouble=adapters.is_failure(exc.kind, exc.status),
         )
-    return Outcome(AttemptOutcome.SUCCEEDED, "confirmed", reference=reference)
+    return confirmed(carried.reference, is_pending=carried.is_pending)
 
 
 def settle(
@@ -350,6 +351,8 @@ def _write_down(
         tickets.desk().reopen(
             ticket_id=operation.ticket_id, closure=operation.idempotency_key, now=now
         )
+    if outcome.is_pending:
+        transits.begin(operation, now=now)
     reversals.open_if_told(operation, now=now)
     operations.announce(operation)
 
@@ -380,12 +383,7 @@ def _observe(operation: Operation, outcome: Outcome, lease: Lease, now: datetime
     Observation.objects.create(
         operation=operation,
         source=STALE_WORKER,
-        body={
-            "outcome": outcome.kind,
-            "detail": outcome.detail,
-            "reference": outcome.reference,
-            "epoch": lease.epoch,
-        },
+        body=outcome.as_body() | {"epoch": lease.epoch},
         at=now,
     )
     operations.record(operation, "observed", actor="agent", at=now, data={"source": STALE_WORKER})

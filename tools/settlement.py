@@ -16,7 +16,7 @@ from django.db import transaction
 from accounts.models import Role, User
 from accounts.rights import get_countersigner, is_same_person
 from accounts.services import DelegationRevokedError, ShopUnavailableError
-from tools import operations, reversals, sending, tickets
+from tools import operations, reversals, sending, tickets, transits
 from tools.access import ask
 from tools.clients.capabilities import for_provider
 from tools.clients.errors import ShopError
@@ -30,7 +30,15 @@ from tools.models import (
     SettlementStatus,
     State,
 )
-from tools.proof import LOOK_UP, TAKEN_BACK, Effect, effects_told, is_approved_one, proves
+from tools.proof import (
+    LOOK_UP,
+    TAKEN_BACK,
+    Effect,
+    effects_told,
+    is_approved_one,
+    is_on_its_way,
+    proves,
+)
 from tools.signals import evidence_came
 from tools.unresolved import UNRESOLVED
 
@@ -264,9 +272,18 @@ def _settle(settlement: Settlement, operation: Operation, by: str, now: datetime
     _finish(operation, by, data, now)
 
 
-def _finish(operation: Operation, by: str, data: dict[str, Any], now: datetime) -> None:
+def _finish(
+    operation: Operation,
+    by: str,
+    data: dict[str, Any],
+    now: datetime,
+    *,
+    is_pending: bool = False,
+) -> None:
     """Save the end that the operation has come to, and tell everybody whom it concerns."""
     operation.save(update_fields=["state", "reference", "reason", "finished_at"])
+    if is_pending:
+        transits.begin(operation, now=now)
     operations.record(operation, operation.state, actor=by, at=now, data=data)
     if operation.kind == Kind.CLOSE_TICKET and operation.state == State.FAILED:
         # No mail went out: the ticket is as open as its customer believes it to be.
@@ -340,7 +357,11 @@ def _settle_by_proof(operation: Operation, effect: Effect, by: str, now: datetim
     if settlement is not None:
         _end(settlement, operation, "system", "The shop has shown it.", now)
     operation.succeed(reference=effect.reference, at=now)
-    _finish(operation, by, {"detail": "found_by_person", "reference": effect.reference}, now)
+    is_pending = is_on_its_way(operation, effect)
+    detail = "found_pending_by_person" if is_pending else "found_by_person"
+    _finish(
+        operation, by, {"detail": detail, "reference": effect.reference}, now, is_pending=is_pending
+    )
 
 
 def _end(settlement: Settlement, operation: Operation, by: str, reason: str, now: datetime) -> None:

@@ -62,6 +62,9 @@ class OperationDocument(Document):
     currency = text("ISO 4217; empty where no money moves.", allow_blank=True)
     idempotency_key = text("With which the shop is told, once.")
     reference = text("The shop's own, once it has happened.", allow_blank=True)
+    pending = serializers.BooleanField(
+        help_text="It has happened, and the shop has not said yet that the money was paid out."
+    )
     required_roles = serializers.ListField(child=word(ROLES))
     granted_roles = serializers.ListField(child=word(ROLES))
 

@@ -9,7 +9,7 @@ from tools import operations
 
 def task_full(task: Task) -> dict[str, Any]:
     """A task with its steps, its changes, and what waits for somebody's yes."""
-    steps = task.steps.select_related("operation").order_by("n")
+    steps = task.steps.select_related("operation__transit", "operation__reversal").order_by("n")
     return {
         **events.task_data(task),
         "steps": [events.step_data(step) for step in steps],

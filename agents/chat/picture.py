@@ -202,7 +202,9 @@ def _items(ticket: Ticket, locale: str) -> Iterator[tuple[str, Frame]]:
 def _steps_of(tasks: list[Task]) -> dict[int, list[Step]]:
     found: dict[int, list[Step]] = {task.pk: [] for task in tasks}
     rows = Step.objects.filter(task__in=tasks).exclude(status=StepStatus.PLANNED)
-    for step in rows.select_related("operation").order_by("task_id", "n"):
+    for step in rows.select_related("operation__transit", "operation__reversal").order_by(
+        "task_id", "n"
+    ):
         found[step.task_id].append(step)
     return found
 

@@ -134,7 +134,7 @@ def get_operation(user: User, operation_id: int) -> Operation | None:
     operations = Operation.objects.filter(pk=operation_id)
     if user.shop_id is not None:
         operations = operations.filter(shop_id=user.shop_id)
-    return operations.select_related("customer__shop", "shop", "reversal__event").first()
+    return operations.select_related("customer__shop", "shop", "reversal__event", "transit").first()
 
 
 def see(operation: Operation, *, case: Reversal | None = None) -> DeskSight:

@@ -104,7 +104,7 @@ def neighbours_of(task: Task) -> tuple[int | None, int | None]:
 
 def list_operations_of(ticket: Ticket) -> list[Operation]:
     """Everything that was accepted in this ticket, newest first."""
-    operations = Operation.objects.filter(ticket_id=ticket.pk).select_related("reversal")
+    operations = Operation.objects.filter(ticket_id=ticket.pk).select_related("reversal", "transit")
     return list(operations.order_by("-pk"))
 
 

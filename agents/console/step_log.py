@@ -183,6 +183,7 @@ def _operation_json(operation: Operation) -> dict[str, Any]:
     return {
         **_fields(operation, skip=("seal",)),
         "sealed": bytes(operation.seal).decode(),
+        "pending": operation.is_on_its_way,
         "approvals": [_fields(row, skip=("id",)) for row in operation.approvals.all()],
         "attempts": [_fields(row, skip=("id",)) for row in operation.attempts.all()],
         "observations": [_fields(row, skip=("id",)) for row in operation.observations.all()],

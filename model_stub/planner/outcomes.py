@@ -74,6 +74,8 @@ def told(call: Called) -> str:
     if call.error is not None:
         return refused(call)
     state = call.state
+    if state == "succeeded" and call.result.get("pending"):
+        return f"The refund for order {_id(call)} is on its way{_reference(call)}."
     if state == "succeeded":
         return _SUCCEEDED[call.name](call)
     noun, not_done = _fill(_NOUNS, call), _fill(_NOT_DONE, call)

@@ -149,6 +149,7 @@ const en = {
   done: "Done",
 
   receipt_refund: "Refund made",
+  receipt_pending: "Refund on its way",
   receipt_cancel: "Order cancelled",
   receipt_change_address: "Address changed",
   receipt_close_ticket: "Conversation closed",
@@ -308,6 +309,7 @@ const de = {
   done: "Erledigt",
 
   receipt_refund: "Erstattet",
+  receipt_pending: "Erstattung unterwegs",
   receipt_cancel: "Bestellung storniert",
   receipt_change_address: "Adresse geändert",
   receipt_close_ticket: "Unterhaltung beendet",

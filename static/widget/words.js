@@ -74,6 +74,6 @@ export function nowText(task, steps, actionOf) {
 }
 
 export function receiptTitle(receipt) {
-  const name = `receipt_${receipt.kind}`;
+  const name = receipt.pending ? "receipt_pending" : `receipt_${receipt.kind}`;
   return t(has(name) ? name : "receipt_other");
 }

@@ -275,6 +275,19 @@ def test_a_person_is_there_at_once(desk: Desk):
     )
 
 
+@pytest.mark.parametrize(
+    ("locale", "said"),
+    [("en", "is on its way (reference {})."), ("de", "ist unterwegs (Beleg {}).")],
+)
+def test_a_refund_that_the_shop_calls_pending_is_on_its_way(desk: Desk, locale: str, said: str):
+    desk.shop.fault("pending", times=1)
+    task = fill(desk, "refund_order", locale=locale, order_id="1042", reason="damaged")
+
+    task = desk.say_yes(desk.work(task))
+
+    assert reply(task).endswith(said.format(operation(task).reference))
+
+
 def test_a_german_conversation_is_german_to_the_end(desk: Desk):
     task = fill(desk, "refund_order", locale="de-AT", order_id="1042", reason="damaged")
     opening = Message.objects.get(ticket_id=task.ticket_id, seq=1).text

@@ -12,7 +12,7 @@ from agents.models import Message, Task, Ticket, TicketStatus
 from agents.wording import CARD_HIDDEN
 from tests.agents.desk import Desk
 from tests.chat.client import Chat, View, in_thread
-from tools.models import Operation
+from tools.models import Operation, Transit
 
 pytestmark = pytest.mark.asyncio
 
@@ -278,3 +278,19 @@ def _connections_in_use() -> int:
     Ticket.objects.exists()
     stats = connection.pool.get_stats()  # type: ignore[attr-defined]
     return int(stats["pool_size"] - stats["pool_available"])
+
+
+async def test_a_receipt_says_whether_the_money_is_still_on_its_way(desk: Desk, ada: str):
+    desk.shop.fault("pending", times=1)
+    await in_thread(desk.done)("Please refund order 1042")
+    chat = Chat()
+
+    first = await chat.hello(ada, key="demo")
+    await chat.leave()
+    await in_thread(Transit.objects.update)(arrived_at=timezone.now())
+    chat = Chat()
+    second = await chat.hello(ada, key="demo")
+    await chat.leave()
+
+    assert [receipt["pending"] for receipt in first["receipts"]] == [True]
+    assert [receipt["pending"] for receipt in second["receipts"]] == [False]

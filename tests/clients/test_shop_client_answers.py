@@ -71,6 +71,15 @@ def test_a_refund_sends_the_sealed_bytes_unchanged_and_returns_the_receipt():
     )
 
 
+@pytest.mark.parametrize(("status", "is_pending"), [("succeeded", False), ("pending", True)])
+def test_a_refund_that_the_shop_calls_pending_is_taken(status, is_pending):
+    with canned_server(answer(REFUND | {"status": status}, 201)) as server:
+        receipt = refund(server.url)
+
+    assert (receipt.id, receipt.is_pending) == ("re_1", is_pending)
+    assert len(server.heard) == 1
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -81,7 +90,13 @@ def test_a_refund_sends_the_sealed_bytes_unchanged_and_returns_the_receipt():
         {"order_id": "1046"},
         {"kind": "cancel"},
         {"idempotency_key": "task-9-step-9"},
-        {"status": "pending"},
+        {"status": "requires_action"},
+        {"status": "Pending"},
+        {"status": None},
+        {"status": "pending", "amount": 4001},
+        {"status": "pending", "currency": "EUR"},
+        {"status": "pending", "order_id": "1046"},
+        {"status": "pending", "idempotency_key": "task-9-step-9"},
         {"id": ""},
     ],
 )

@@ -13,7 +13,7 @@ from tests.agents.conftest import desk, model_process
 from tests.agents.desk import Desk
 from tests.console.desk import make_person, poll_of, text_of
 from tests.factories import make_customer, make_task, make_ticket
-from tools.models import Operation
+from tools.models import Operation, Transit
 
 __all__ = ["desk", "model_process"]
 
@@ -64,6 +64,24 @@ def test_a_whole_refund_can_be_read_step_by_step(desk: Desk, reader):
     assert "customer:ada" in page
     assert "same_decision" in page  # what the sixth gate found before the send
     assert "unverified" in page
+
+
+def test_a_refund_that_the_shop_calls_pending_says_so(desk: Desk, reader):
+    desk.shop.fault("pending", times=1)
+    task = desk.done("Please refund order 1042")
+    log_url = reverse("console:task-log", args=[task.pk])
+
+    def sent():
+        log = json.loads(reader.get(log_url).content)
+        (only,) = (step["operation"] for step in log["steps"] if step["operation"])
+        return only
+
+    assert "pending: on its way" in page_of(reader, task)
+    assert (sent()["state"], sent()["pending"]) == ("succeeded", True)
+    Transit.objects.update(arrived_at=timezone.now())
+
+    assert "pending: on its way" not in page_of(reader, task)
+    assert (sent()["state"], sent()["pending"]) == ("succeeded", False)
 
 
 def test_the_log_downloads_whole(desk: Desk, reader):

@@ -100,3 +100,24 @@ def test_nobody_boasts_of_money_that_came_back(desk: Desk, settings):
     )
     assert Event.objects.filter(task_id=again.pk, action="reply.replaced").count() == 1
     assert Operation.objects.get().state == State.SUCCEEDED
+
+
+def test_nobody_boasts_of_money_that_is_on_its_way(desk: Desk, settings):
+    desk.shop.fault("pending", times=1)
+    task = desk.done("Please refund order 1042")
+    reference = operation(task).reference
+    assert f"is on its way (reference {reference})" in reply(task)
+    settings.MODEL = desk.model.script("paid", [{"content": "Your refund has been paid out."}])
+
+    def asked_again():
+        again = desk.submit("Is it there?", ticket_id=task.ticket_id, opens_new_ticket=False).task
+        assert again is not None
+        return desk.work(again)
+
+    assert reply(asked_again()) == (
+        f"The refund of $40.00 for order 1042 is on its way (reference {reference})."
+    )
+    assert Event.objects.filter(action="reply.replaced").count() == 1
+    Teller.of(Shop.objects.get(slug="demo")).told(about_refund(operation(task), id=reference))
+
+    assert reply(asked_again()) == "Your refund has been paid out."

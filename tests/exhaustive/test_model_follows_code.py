@@ -27,6 +27,7 @@ from tests.exhaustive.variants import (
 )
 from tests.exhaustive.world import Operation, Setting, Worker
 from tools import execution, reconcile, sending
+from tools.carriers import Carried
 from tools.clients import capabilities as on_record
 from tools.clients import errors
 from tools.models import AttemptOutcome, State
@@ -221,7 +222,7 @@ def test_a_reply_means_the_same(error, outcome):
     def carrier(*_):
         if error is not None:
             raise error
-        return "re_1"
+        return Carried("re_1")
 
     shown = sending._outcome_of_call(Desk(Operation()).get(), {}, carrier)
 
@@ -234,7 +235,7 @@ def test_a_reply_means_the_same(error, outcome):
 @pytest.mark.parametrize("timeouts_left", [-1, 0, 0.5, 1])
 def test_an_overslept_lease_is_found_at_the_wire(monkeypatch, timeouts_left):
     monkeypatch.setattr(sending, "open_seal", lambda *_: {})
-    carrier = Mock(return_value="re_1")
+    carrier = Mock(return_value=Carried("re_1"))
     lease = Lease(epoch=1, ends_at=time.monotonic() + settings.SHOP_TIMEOUT * timeouts_left)
 
     shown = sending._over_the_wire(Desk(Operation()).get(), carrier, lease)

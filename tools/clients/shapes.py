@@ -146,6 +146,11 @@ class Receipt(Shape):
     raw: dict[str, Any]
     replayed: bool = False
 
+    @property
+    def is_pending(self) -> bool:
+        """Has the shop taken a refund whose money it calls pending?"""
+        return self.kind == "refund" and self.raw.get("status") == "pending"
+
     def fits(
         self, *, kind: str, order_id: str, amount: int | None = None, currency: str | None = None
     ) -> bool:

@@ -17,7 +17,7 @@ from tools.models.operations import (
     State,
 )
 from tools.models.rules import Finding, Gate, Switch, Verdict
-from tools.models.settlements import Reversal, Settlement, SettlementStatus
+from tools.models.settlements import Reversal, Settlement, SettlementStatus, Transit
 
 __all__ = [
     "ALREADY_DONE",
@@ -46,5 +46,6 @@ __all__ = [
     "ShopEvent",
     "State",
     "Switch",
+    "Transit",
     "Verdict",
 ]

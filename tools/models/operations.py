@@ -187,6 +187,14 @@ class Operation(models.Model):
         """Has the money of this refund come back to the shop since? (A read, unless it is at hand.)"""
         return hasattr(self, "reversal")
 
+    @property
+    def is_on_its_way(self) -> bool:
+        """Has the shop taken this refund as pending, and told no end of it yet? (Reads, like that.)"""
+        if self.kind != Kind.REFUND or self.state != State.SUCCEEDED:
+            return False
+        transit = getattr(self, "transit", None)
+        return transit is not None and transit.arrived_at is None and not self.came_back
+
     # Transitions set fields and nothing else; operations.py locks, checks, saves and records.
 
     @transition(field=state, source=State.AWAITING_APPROVAL, target=State.APPROVED)

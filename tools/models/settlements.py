@@ -143,3 +143,19 @@ class Reversal(models.Model):
     @override
     def __str__(self) -> str:
         return f"reversal of {self.operation_id}"
+
+
+class Transit(models.Model):
+    """Money of a refund that the shop has taken and calls pending, until it says that it was paid out.
+
+    The operation has succeeded and stays as it ended; where its money is stands here. Money that
+    comes back instead is a `Reversal`.
+    """
+
+    operation = models.OneToOneField(Operation, on_delete=models.PROTECT, related_name="transit")
+    began_at = models.DateTimeField()
+    arrived_at = models.DateTimeField(null=True)
+
+    @override
+    def __str__(self) -> str:
+        return f"transit of {self.operation_id}"
