@@ -142,3 +142,18 @@ def test_a_reply_is_seen_while_it_is_written_and_said_once(visit, product: Produ
     expect(chat.locator(".said[data-author=agent]:not(.is-draft)")).to_have_count(1)
     expect(draft).to_have_count(0)
     assert visitor.errors == []
+
+
+def test_a_refund_that_the_shop_calls_pending_is_on_its_way(visit, product: Product, tmp_path):
+    product.shop.fault("pending", scope={"order": "1026"}, times=1)
+    visitor = visit()
+    chat = visitor.open_as("esther")
+    visitor.begin_anew()
+    visitor.say("The thing from order 1026 arrived broken, please refund it")
+    chat.locator(".card.action").locator("[data-decision=yes]").click()
+
+    receipt = chat.locator(".card.receipt")
+    expect(receipt.get_by_role("heading")).to_have_text("Refund on its way")
+    expect(chat.locator(".timeline")).to_contain_text("is on its way (reference re_")
+    visitor.screenshot(tmp_path, "pending")
+    assert visitor.errors == []
