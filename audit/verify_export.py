@@ -154,6 +154,10 @@ def csv_row(row: Mapping[str, Any], data: str) -> bytes:
 
 # --- Reading a bundle -----------------------------------------------------------------------------
 
+# What Python's zipfile raises for an archive that is damaged, or not of a kind that it can read: of
+# a later version, packed otherwise, encrypted (RuntimeError), with names that are no text (ValueError).
+UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
 
 class Bundle:
     """A zip file or a folder, read as it stands."""
@@ -167,7 +171,7 @@ class Bundle:
             else:
                 self.archive = zipfile.ZipFile(path)
                 self.names = self.archive.namelist()
-        except (OSError, zipfile.BadZipFile) as exc:
+        except UNREADABLE as exc:
             raise UncheckedError(f"{path} cannot be read: {exc}") from exc
 
     def close(self) -> None:
@@ -499,7 +503,7 @@ def _collect(faults: list[str], step: Callable[[], Any]) -> Any:
             faults.append(str(exc))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as exc:
         faults.append(f"something in it cannot be read: {exc!r}")
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as exc:
+    except UNREADABLE as exc:
         faults.append(f"it cannot be unpacked: {exc}")
     return None
 
@@ -595,7 +599,7 @@ def _manifest_digest(path: Path) -> str:
     try:
         with closing(Bundle(path)) as bundle:
             return hashlib.sha256(bundle.read(MANIFEST)).hexdigest()
-    except BrokenError as exc:
+    except (BrokenError, *UNREADABLE) as exc:
         raise UncheckedError(f"{path}: {exc}") from exc
 
 

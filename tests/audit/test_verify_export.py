@@ -428,6 +428,28 @@ def test_an_archive_with_a_damaged_byte_is_never_taken_for_another(made, key, tm
     assert verify(damaged, key)[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("at", "flipped"),
+    [
+        pytest.param(6, 255, id="of a later version"),
+        pytest.param(8, 1, id="encrypted"),
+        pytest.param(10, 255, id="packed otherwise"),
+        pytest.param(28, 255, id="with a longer name"),
+    ],
+)
+def test_an_archive_of_a_kind_that_cannot_be_read_is_said_to_be_one(
+    made, key, at: int, flipped: int, tmp_path
+):
+    content = bytearray(made.read_bytes())
+    directory = int.from_bytes(content[content.rfind(b"PK\5\6") + 16 :][:4], "little")
+    content[directory + at] ^= flipped
+    strange = tmp_path / "strange.zip"
+    strange.write_bytes(content)
+
+    assert verify(strange, key)[0] in {1, 2}
+    assert verify(made, key, "--previous", str(strange))[0] in {1, 2}
+
+
 @pytest.mark.parametrize("option", ["--head", "--previous"])
 def test_what_cannot_be_read_is_said_and_exits_2(made, key, option, tmp_path):
     assert verify(made, key, option, str(tmp_path / "nowhere"))[0] == 2
