@@ -55,8 +55,8 @@ def test_no_text_of_its_own_claims_a_change(name: str):
 
 
 def known(name: str) -> frozenset[str]:
-    """What a looked-up state may say: that an order is cancelled, that a request is closed."""
-    if name in {"_STATUS.cancelled", "_SHORT.cancelled"}:
+    """What a looked-up state may say: an order is cancelled (by others, or before), a request is closed."""
+    if name in {"_STATUS.cancelled", "_SHORT.cancelled", "_NOT_NEEDED.cancel"}:
         return frozenset({"cancel"})
     return frozenset({"close_ticket"}) if name == "HAND_OFF.mail_outcome_unknown" else frozenset()
 
