@@ -1,6 +1,7 @@
 """A scenario of `script/prove` whose request comes to nothing is given up at once and tried again."""
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -76,7 +77,7 @@ def test_nobody_stands_still_for_a_scenario_that_has_given_up(tmp_path, monkeypa
 # --- Tries ----------------------------------------------------------------------------------------
 
 
-def play(monkeypatch, story, *, stops_a_worker: bool = False) -> Aimed:
+def play(monkeypatch, story, *, stops_a_worker: bool = False, calm_after: float = 0) -> Aimed:
     """What comes of a scenario with this story, each try of which is told its order."""
 
     async def told(aim: Aim) -> str:
@@ -87,7 +88,10 @@ def play(monkeypatch, story, *, stops_a_worker: bool = False) -> Aimed:
     result = Aimed("fence")
 
     async def played() -> None:
-        await asyncio.wait_for(aimed.run(cast("Crowd", None), result, asyncio.Lock()), timeout=20)
+        calm = asyncio.Event()
+        asyncio.get_running_loop().call_later(calm_after, calm.set)
+        playing = aimed.run(cast("Crowd", None), result, asyncio.Lock(), calm)
+        await asyncio.wait_for(playing, timeout=20)
 
     asyncio.run(played())
     return result
@@ -107,6 +111,23 @@ def test_a_try_that_comes_to_nothing_is_followed_by_another_at_once(monkeypatch)
     assert (result.arose, result.tries, result.story) == (True, TRIES, "it came")
     assert result.in_vain == ["nothing came"] * (TRIES - 1)
     assert len(set(orders)) == TRIES
+
+
+def test_the_last_try_waits_until_nothing_is_broken_any_more(monkeypatch):
+    tries_before_the_calm: list[str] = []
+
+    async def story(order_id: str) -> str:
+        calm_is_here = time.monotonic() >= began + 0.3
+        if calm_is_here:
+            return "it came"
+        tries_before_the_calm.append(order_id)
+        raise NotSeenError("the faults ended its request")
+
+    began = time.monotonic()
+    result = play(monkeypatch, story, calm_after=0.4)
+
+    assert (result.arose, result.tries) == (True, TRIES)
+    assert len(tries_before_the_calm) == TRIES - 1
 
 
 def test_a_situation_that_never_arises_says_why(monkeypatch):

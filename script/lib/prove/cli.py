@@ -192,9 +192,9 @@ class Run:
         began = time.monotonic()
         await self._load_catalogue(aimed.catalogue(self.options.aimed))
         await aimed.prepare(self.crowd, self.options.aimed)
-        turn = asyncio.Lock()
+        turn, calm = asyncio.Lock(), asyncio.Event()
         scenarios = [aimed.Aimed(name) for name in self.options.aimed]
-        playing = [asyncio.create_task(aimed.run(self.crowd, one, turn)) for one in scenarios]
+        playing = [asyncio.create_task(aimed.run(self.crowd, one, turn, calm)) for one in scenarios]
         if playing and not self.options.calm:
             await asyncio.sleep(HEAD_START)
         breaking = asyncio.create_task(self.chaos.run() if not self.options.calm else _nothing())
@@ -202,6 +202,7 @@ class Run:
         try:
             await self._until(asking, lambda: self._is_nearly_done(asking))
             await self.chaos.calm(breaking)
+            calm.set()
             self.took("faults", began)
             began = time.monotonic()
             everything = asyncio.gather(asking, *playing)
