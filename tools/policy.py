@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 
 from accounts.models import Role, Shop
 from tools.clients.shapes import Order
+from tools.erasing import content_of
 from tools.models import FINAL, OPEN, Finding, Gate, Kind, Operation, State
 from tools.seal import Intent
 
@@ -94,27 +95,41 @@ def get_rolling_total(*, customer_id: int, shop: Shop, now: datetime, before_id:
 def require_our_refunds_shown(intent: Intent, order: Order, *, shop: Shop, ruling: Ruling) -> None:
     """Deny a refund while the shop shows less of its order refunded than we know it has refunded.
 
-    A read may be older than what we did: what is left could then be paid a second time. Money that
-    came back to the shop does not count.
+    A read may be older than what we did: what is left could then be paid a second time.
     """
     if intent.kind != Kind.REFUND:
         return
-    made = Operation.objects.filter(
-        shop=shop,
-        order_id=order.id,
-        kind=Kind.REFUND,
-        state=State.SUCCEEDED,
-        reversal__isnull=True,
-    ).aggregate(total=Sum("amount"))
-    made_by_us = made["total"] or 0
+    at_least = _refunded_at_least(shop, order.id)
     ruling.require(
         "our_refunds_are_shown",
-        holds=made_by_us <= order.refunded,
+        holds=at_least <= order.refunded,
         code="another_change_in_progress",
         message=f"The shop does not show yet what was refunded of order {order.id} before.",
-        made_by_us=made_by_us,
+        at_least=at_least,
         shown=order.refunded,
     )
+
+
+def _refunded_at_least(shop: Shop, order_id: str) -> int:
+    """What must be refunded of an order by now: all of ours, less what came back to the shop.
+
+    Where other hands had refunded before our last one, its sealed facts say how much, and that
+    much again would hide that ours is not shown.
+    """
+    ours = list(
+        Operation.objects.filter(
+            shop=shop, order_id=order_id, kind=Kind.REFUND, state=State.SUCCEEDED
+        )
+        .select_related("customer", "reversal")
+        .order_by("id")
+    )
+    if not ours:
+        return 0
+    made = sum(one.amount or 0 for one in ours)
+    came_back = sum(one.amount or 0 for one in ours if one.came_back)
+    last = ours[-1]
+    before = content_of(last).get("facts", {}).get("refunded", 0)  # nothing after an erasure
+    return max(made, int(before) + (last.amount or 0)) - came_back
 
 
 def require_nothing_is_open(*, ticket_id: int, ruling: Ruling) -> None:

@@ -539,9 +539,25 @@ def test_an_order_read_from_before_its_refund_is_not_refunded_a_second_time(buye
     assert decided.error == "another_change_in_progress"
     last = decided.verdicts[-1]
     assert (last.rule, last.finding) == ("our_refunds_are_shown", "deny")
-    assert (last.inputs["made_by_us"], last.inputs["shown"]) == (1000, 0)
+    assert (last.inputs["at_least"], last.inputs["shown"]) == (1000, 0)
     assert Operation.objects.count() == 1
     assert isinstance(propose(make_caller(buyer.row), look(buyer, order_id), **asked), Accepted)
+
+
+def test_nor_when_other_hands_had_refunded_as_much_before(buyer):
+    order_id = buyer.order(4000, 6000)
+    buyer.shop.refund_by_hand(order_id, 1000)
+    from_before = look(buyer, order_id)
+    assert send(approved(buyer, order_id, amount="10.00")).state == State.SUCCEEDED
+
+    decided = propose(make_caller(buyer.row), from_before, amount="10.00")
+
+    assert isinstance(decided, gateway.Refused)
+    last = decided.verdicts[-1]
+    assert (last.rule, last.finding) == ("our_refunds_are_shown", "deny")
+    assert (last.inputs["at_least"], last.inputs["shown"]) == (2000, 1000)
+    assert Operation.objects.count() == 1
+    assert isinstance(refund(buyer, order_id), Accepted)
 
 
 def test_what_other_hands_refunded_beside_ours_is_no_reason_to_wait(buyer):
