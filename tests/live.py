@@ -4,6 +4,7 @@ Live tests speak to it over its doors only, and may kill what they like: every p
 known by its pid and nothing outside its data folder is touched.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -46,6 +47,7 @@ class Product:
     http: httpx.Client
     shop: RunningShop
     identities: dict[str, str] = field(default_factory=dict)
+    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     @property
     def record(self) -> record.Record:
@@ -86,6 +88,38 @@ class Product:
             "shop.save(update_fields=['allowed_origins'])",
         )
         assert done.returncode == 0, done.stderr
+
+    def newcomer(self, total: int = 6_000) -> tuple[str, str]:
+        """A customer whom no other story knows, and their one order: delivered, `total` minor units.
+
+        What a customer got back in a day decides whether staff are asked, and stories share this
+        product in an order that nobody knows: whoever tells of a refund brings their own customer.
+        """
+        number = next(self.numbers)
+        customer, order = f"newcomer-{number}", str(7000 + number)
+        name = f"Newcomer {number}"
+        address = {"name": name, "line1": "1 Mill Street", "city": "Salem", "region": "OR"}
+        address |= {"postal_code": "97301", "country": "US"}
+        lines = [{"title": "Cast iron teapot", "unit_price": total}]
+        dates = {"placed": "-10d", "shipped": "-8d", "delivered": "-5d"}
+        catalogue = {
+            "customers": [
+                {
+                    "id": customer,
+                    "name": name,
+                    "email": f"{customer}@example.com",
+                    "locale": "en-US",
+                    "address": address,
+                }
+            ],
+            "orders": [
+                {"id": order, "customer": customer, "status": "delivered", "lines": lines} | dates
+            ],
+        }
+        path = self.folder.parent / f"{customer}.json"
+        path.write_text(json.dumps(catalogue))
+        self.shop.load(path)
+        return customer, order
 
     def redis(self) -> "redis.Redis":
         return redis.Redis.from_url(self.environment()["REDIS_URL"])

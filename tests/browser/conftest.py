@@ -1,7 +1,7 @@
 """A headless browser for tests that look at pages as people do."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -15,6 +15,22 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note how a test went for its fixtures, which end after it."""
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
+def has_failed(item: pytest.Item) -> bool:
+    return item.stash.get(FAILED, False)
 
 
 @pytest.fixture(scope="session")

@@ -145,11 +145,11 @@ def test_a_reply_is_seen_while_it_is_written_and_said_once(visit, product: Produ
 
 
 def test_a_refund_that_the_shop_calls_pending_is_on_its_way(visit, product: Product, tmp_path):
-    product.shop.fault("pending", scope={"order": "1026"}, times=1)
+    customer, order = product.newcomer()
+    product.shop.fault("pending", scope={"order": order}, times=1)
     visitor = visit()
-    chat = visitor.open_as("esther")
-    visitor.begin_anew()
-    visitor.say("The thing from order 1026 arrived broken, please refund it")
+    chat = visitor.open_as(customer)
+    visitor.say(f"The thing from order {order} arrived broken, please refund it")
     chat.locator(".card.action").locator("[data-decision=yes]").click()
 
     receipt = chat.locator(".card.receipt")

@@ -1,5 +1,6 @@
 """Somebody in front of a shop's page with the chat on it."""
 
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Frame, FrameLocator, Page, expect
 
 from accounts.backends import DEMO_PASSWORD
+from tests.browser.conftest import has_failed
 from tests.live import Product
+
+logger = logging.getLogger(__name__)
 
 SECONDS = 20
 CONNECTED = re.compile("open|person")
@@ -78,6 +82,11 @@ class Visitor:
     def screenshot(self, folder: Path, name: str) -> None:
         self.page.screenshot(path=str(folder / f"{name}.png"))
 
+    def tell(self) -> None:
+        """Log what stands in the chat, for whoever looks into a test that failed."""
+        shown = [frame.inner_text("body") for frame in self.page.frames if "/widget/" in frame.url]
+        logger.warning("In the chat, errors %s:\n%s", self.errors, "\n".join(shown))
+
     def _on_console(self, message: Any) -> None:
         if message.type in {"error", "warning"}:
             self.errors.append(message.text)
@@ -89,19 +98,23 @@ class Visitor:
 
 
 @pytest.fixture
-def visit(browser: Browser, product: Product) -> Iterator[Callable[..., Visitor]]:
-    contexts: list[BrowserContext] = []
+def visit(
+    browser: Browser, product: Product, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Visitor]]:
+    visitors: list[Visitor] = []
 
     def make(**options: Any) -> Visitor:
         context = browser.new_context(**options)
         context.set_default_timeout(SECONDS * 1000)
-        contexts.append(context)
-        return Visitor(context, product)
+        visitors.append(Visitor(context, product))
+        return visitors[-1]
 
     expect.set_options(timeout=SECONDS * 1000)
     yield make
-    for context in contexts:
-        context.close()
+    for visitor in visitors:
+        if has_failed(request.node):
+            visitor.tell()
+        visitor.context.close()
 
 
 def violations(visitor: Visitor) -> list[str]:

@@ -14,18 +14,19 @@ def effects(product: Product, order_id: str) -> list[int]:
 
 
 def test_a_worker_killed_in_mid_send_is_followed_by_another_with_one_refund(product: Product):
-    task = product.waiting("ada", product.ask("ada", "Please refund order 1042")["id"])
+    customer, order = product.newcomer(4_000)
+    task = product.waiting(customer, product.ask(customer, f"Please refund order {order}")["id"])
     product.shop.fault("latency", scope={"path": "/refunds"}, times=1, ms=1500)
-    product.decide("ada", task, "yes")
+    product.decide(customer, task, "yes")
     product.until(
-        "ada", task["id"], lambda seen: seen["operations"][0]["state"] == "sending", seconds=10
+        customer, task["id"], lambda seen: seen["operations"][0]["state"] == "sending", seconds=10
     )
 
     killed = product.kill("worker")
-    task = product.ended("ada", task["id"])
+    task = product.ended(customer, task["id"])
 
     assert (task["status"], task["outcome"]) == ("succeeded", "done")
-    assert effects(product, "1042") == [4000]
+    assert effects(product, order) == [4000]
     assert product.record.children["worker"] != killed
 
 
@@ -44,17 +45,18 @@ def test_a_worker_killed_in_a_model_call_loses_no_step(product: Product):
 
 
 def test_flushing_redis_in_mid_task_only_delays_it(product: Product):
-    task = product.waiting("ada", product.ask("ada", "Please refund order 1049")["id"])
+    customer, order = product.newcomer(6_000)
+    task = product.waiting(customer, product.ask(customer, f"Please refund order {order}")["id"])
     with product.redis() as connection:
-        product.decide("ada", task, "yes")
+        product.decide(customer, task, "yes")
         for _ in range(10):
             connection.flushall()
             time.sleep(0.05)
 
-    task = product.ended("ada", task["id"])
+    task = product.ended(customer, task["id"])
 
     assert (task["status"], task["outcome"]) == ("succeeded", "done")
-    assert effects(product, "1049") == [6000]
+    assert effects(product, order) == [6000]
 
 
 def test_the_trail_of_all_this_holds(product: Product):
