@@ -1,6 +1,7 @@
 /* The chat in its frame: puts the line to the shop's page, the line to the service and the page
    together. */
 
+import { Answers } from "./answers.js";
 import { Bridge } from "./bridge.js";
 import { ticketItem } from "./cards.js";
 import { Forms } from "./forms.js";
@@ -29,6 +30,7 @@ const transport = new Transport({
   whose, onFrame, onState, onOtherCustomer: () => { wipe(); forget(); transport.restart(); },
 });
 const outbox = new Outbox({ store, send: (frame) => transport.send(frame) });
+const answers = new Answers({ store, send: (frame) => transport.send(frame) });
 const forms = new Forms({
   root: $("needs"), button: $("needs-button"), own: () => store.own, mentioned: () => store.mentioned,
   onOpened: askForOrders, onSubmit: sendForm,
@@ -118,6 +120,7 @@ function welcome(frame) {
   keep("ticket", store.ticket ? store.ticket.id : store.wanted);
   draw({ isHistory: !isSame });
   outbox.flush();
+  answers.giveAgain();
   if (forms.isOpen) askForOrders();
   if (!isOpen) count();
 }
@@ -129,6 +132,7 @@ function onState(now) {
   // Whatever was on its way is sent again once we know who we are.
   if (now !== "open") forms.lost();
   if (now !== "open") outbox.lost();
+  if (now !== "open") answers.lost();
   draw();
 }
 
@@ -137,9 +141,7 @@ function refused(frame) {
   if (frame.for === "say") {
     outbox.refused(frame);
   } else if (frame.for === "decide") {
-    for (const [key, answer] of store.answers) {
-      if (answer.id === frame.ref) store.answers.set(key, { ...answer, problem: frame.message });
-    }
+    answers.refused(frame);
   } else if (frame.for === "form") {
     forms.refused(frame);
   } else if (frame.for === "orders") {
@@ -175,13 +177,7 @@ function retry(id) {
 }
 
 function decide(action, decision) {
-  const key = `${action.task}:${action.step}`;
-  const id = newId();
-  const isSent = transport.send({
-    type: "decide", task: action.task, step: action.step, digest: action.digest, decision, decision_id: id,
-  });
-  const problem = isSent ? "" : t("reconnecting");
-  store.answers.set(key, { id, status: action.status, state: action.state, problem });
+  answers.give(action, decision);
   draw();
 }
 

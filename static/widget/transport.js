@@ -15,6 +15,8 @@ const TRIES_BEFORE_POLLING = 3;
 const UNAUTHENTICATED = 4401;
 const OTHER_CUSTOMER = 4403;
 const CROWDED = 4429;
+const TOO_MANY = 429; // of HTTP, as the next one
+const BROKEN = 500;
 /* What tells of the conversation that is shown; the rest answers whoever asked, wherever they are now. */
 const OF_CONVERSATION = new Set([
   "snapshot", "ticket", "message", "task", "step", "action", "receipt", "delta", "earlier",
@@ -251,6 +253,8 @@ export class Transport {
     if (run !== this.run) return;
     if (response.status === 401) {
       this.closed(UNAUTHENTICATED);
+    } else if (response.status === TOO_MANY || response.status >= BROKEN) {
+      this.closed(1006); // what was sent with it may not have been taken
     } else if (response.ok) {
       const { frames } = await response.json();
       if (run !== this.run) return;
