@@ -367,10 +367,10 @@ RULES = "countersign-rules"
 
 
 @pytest.fixture
-def model(model_process: ModelServer, settings: Any) -> ModelServer:
-    model_process.clear()
+def model(model_process: ModelServer, settings: Any) -> Iterator[ModelServer]:
     settings.OPENAI_BASE_URL = model_process.url
-    return model_process
+    yield model_process
+    model_process.clear()
 
 
 def test_the_pretend_model_calls_a_tool_and_counts_its_tokens(model):
