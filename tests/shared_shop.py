@@ -15,10 +15,10 @@ PRISTINE = "pristine.sqlite3"
 
 
 class SharedShop:
-    """Keeps one process for as long as what happened to it can be undone in its file.
+    """Keeps one process for as long as what happened to it can be undone.
 
     A request that a fault holds back may still take effect in the next test, so a shop that had
-    faults is not used again.
+    such a fault is not used again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,7 +33,8 @@ class SharedShop:
         shop = self._shop or self._start()
         self._shop = None
         yield shop
-        if shop.faults_set == 0 and shop.process.poll() is None:
+        if not shop.may_hold and shop.process.poll() is None:
+            shop.clear_faults()
             restore(shop.data)
             self._shop = shop
         else:
