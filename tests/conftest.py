@@ -13,6 +13,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from config.celery import app
 from script.lib.checks import CHROMIUM
+from tests.browser import pictures
 from tests.deliveries import deliveries
 from tests.flush import django_db_setup
 from tests.live import Product, running_product
@@ -24,6 +25,8 @@ __all__ = ["django_db_setup"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     told = "deliver every message to a worker twice, in an order that this number draws"
     parser.addoption("--deliveries", type=int, metavar="SEED", help=told)
+    told = "keep a picture of each page that a browser test looks at, in that test's folder"
+    parser.addoption("--pictures", action="store_true", help=told)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     seed = config.getoption("--deliveries")
     if seed is not None:
         deliveries.shuffle(seed)
+    if config.getoption("--pictures"):
+        pictures.want()
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker:
         return

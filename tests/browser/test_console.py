@@ -16,6 +16,7 @@ from audit import sealer
 from audit.models import Event
 from tests.agents.conftest import desk, model_process
 from tests.agents.desk import Desk
+from tests.browser import pictures
 from tools.models import Operation
 
 __all__ = ["desk", "model_process"]
@@ -205,7 +206,7 @@ def test_every_page_is_sound_at_every_width(desk: Desk, visit, tmp_path: Path, s
 
 
 def look_at(page: Page, name: str, folder: Path) -> list[str]:
-    """What axe finds, and what sticks out at any width; pictures are left in the folder."""
+    """What axe finds, and what sticks out at any width; `--pictures` leaves them in the folder."""
     faults = [
         f"{name}: {rule['id']}: {node['html']}"
         for rule in Axe().run(page).response["violations"]
@@ -213,7 +214,7 @@ def look_at(page: Page, name: str, folder: Path) -> list[str]:
     ]
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
-        page.screenshot(path=folder / f"{name}-{width}.png", full_page=True)
+        pictures.keep(page, folder / f"{name}-{width}.png", full_page=True)
         wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wider > 0:
             faults.append(f"{name} is {wider} px too wide at {width}")

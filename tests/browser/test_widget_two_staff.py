@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.backends import DEMO_PASSWORD
+from tests.browser import pictures
 from tests.browser.visitor import console_as, visit
 from tests.live import Product
 
@@ -55,20 +56,20 @@ def test_two_different_members_of_staff_say_yes_and_the_refund_is_paid_once(
     first = console_as(visitor, "staff")
     first.get_by_role("link", name=TITLE).click()
     expect(first.get_by_text("Another member of staff is asked after you.")).to_be_visible()
-    first.screenshot(path=tmp_path / "2-first.png", full_page=True)
+    pictures.keep(first, tmp_path / "2-first.png", full_page=True)
     approve(first)
     expect(first.locator("#decision")).to_contain_text("It needs a second person")
-    first.screenshot(path=tmp_path / "3-first-said-yes.png", full_page=True)
+    pictures.keep(first, tmp_path / "3-first-said-yes.png", full_page=True)
     first.get_by_role("link", name="the question to them").click()
     expect(first.locator("#decision")).to_contain_text("You gave the first yes.")
     expect(first.get_by_role("button", name="Approve")).to_have_count(0)
     expect(first.get_by_role("button", name="Reject")).to_have_count(0)
-    first.screenshot(path=tmp_path / "4-first-cannot.png", full_page=True)
+    pictures.keep(first, tmp_path / "4-first-cannot.png", full_page=True)
     first.get_by_role("link", name="Back to the approvals").click()
     row = first.get_by_role("row").filter(has=first.get_by_role("link", name=TITLE))
     expect(row).to_contain_text("You gave the first yes.")
     expect(first).to_have_title("Approvals · Countersign")
-    first.screenshot(path=tmp_path / "4-first-inbox.png", full_page=True)
+    pictures.keep(first, tmp_path / "4-first-inbox.png", full_page=True)
     expect(chat.locator(".now")).to_have_text("A colleague is looking at this")
     visitor.screenshot(tmp_path, "5-still-looked-at")
     assert product.shop.effects(order_id="1024") == []
@@ -76,7 +77,7 @@ def test_two_different_members_of_staff_say_yes_and_the_refund_is_paid_once(
     second = console_as(visitor, "staff2")
     row = second.get_by_role("row").filter(has=second.get_by_role("link", name=TITLE))
     expect(row).to_contain_text("second of two: approved by staff:staff")
-    second.screenshot(path=tmp_path / "6-second-inbox.png", full_page=True)
+    pictures.keep(second, tmp_path / "6-second-inbox.png", full_page=True)
     row.get_by_role("link", name=TITLE).click()
     approve(second)
     expect(second.locator("#decision")).to_contain_text("By staff:staff2")
@@ -88,7 +89,7 @@ def test_two_different_members_of_staff_say_yes_and_the_refund_is_paid_once(
     expect(chat.locator(".said[data-author=agent]").last).to_contain_text("1024")
     visitor.screenshot(tmp_path, "7-receipt")
     expect(second.locator("#state")).to_contain_text("succeeded")
-    second.screenshot(path=tmp_path / "8-second-said-yes.png", full_page=True)
+    pictures.keep(second, tmp_path / "8-second-said-yes.png", full_page=True)
     assert (effect["kind"], effect["amount"]) == ("refund", 52_000)
     assert visitor.errors == []
     assert visitor.foreign == []

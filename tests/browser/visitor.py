@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Frame, FrameLocator, Page, expect
 
 from accounts.backends import DEMO_PASSWORD
+from tests.browser import pictures
 from tests.browser.conftest import has_failed
 from tests.live import Product
 
@@ -80,7 +81,7 @@ class Visitor:
             self.page.wait_for_timeout(50)
 
     def screenshot(self, folder: Path, name: str) -> None:
-        self.page.screenshot(path=str(folder / f"{name}.png"))
+        pictures.keep(self.page, folder / f"{name}.png")
 
     def tell(self) -> None:
         """Log what stands in the chat, for whoever looks into a test that failed."""
