@@ -3,7 +3,6 @@
 from functools import partial
 
 from django.conf import settings
-from django.utils import timezone
 
 from accounts.services import ShopUnavailableError
 from agents import llm, telemetry
@@ -24,6 +23,7 @@ from approvals.services import is_still_granted
 from tools import gateway, reconcile, sending
 from tools.adapters import RestingError
 from tools.clients.errors import ThrottledError, UnavailableError
+from tools.clock import database_now
 from tools.models import Operation, State
 from tools.outside import leave_database
 from tools.registry import TOOLS
@@ -113,7 +113,7 @@ def _examine(held: Claim) -> ToolExamined:
     reach(Point.C08)
     call = gateway.Call(name=held.step.tool, arguments=held.step.arguments)
     return ToolExamined(
-        gateway.examine(call, caller_of(held), offered=frozenset(TOOLS), now=timezone.now())
+        gateway.examine(call, caller_of(held), offered=frozenset(TOOLS), now=database_now())
     )
 
 
