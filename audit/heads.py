@@ -9,11 +9,14 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+
+from django.db.models import Min, Q
 
 from audit.canonical import NotCanonicalError, canonical_json, seal_digest
 from audit.keys import Keyring
-from audit.models import Seal
+from audit.models import Event, Seal, Unsealed
 
 HEAD_FORMAT = "countersign.head/1"
 
@@ -77,6 +80,23 @@ def publish_newest(path: Path) -> None:
         )
     if newest is not None and (not held or held[-1].number != newest.pk):
         _replace(path, head_line(newest))
+
+
+def uncovered_since(path: Path) -> datetime | None:
+    """When the oldest event was that no published head covers; None while all are covered.
+
+    A file that is not there, or holds no head that can be believed, covers nothing.
+    """
+    try:
+        held = list(read_heads(path, Keyring())) if path.exists() else []
+    except HeadFileError:
+        held = []
+    covered = held[-1].number if held else 0
+    after = Seal.objects.filter(id__gt=covered).order_by("id").first()
+    waiting = Q(id__in=Unsealed.objects.values("event_id"))
+    sealed = Q(id__in=after.event_ids) if after is not None else Q(pk__in=[])
+    oldest: datetime | None = Event.objects.filter(waiting | sealed).aggregate(Min("at"))["at__min"]
+    return oldest
 
 
 def _parse(line: bytes, where: str, keyring: Keyring) -> Head:

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 BATCH = 5_000
 LONGEST_PAUSE = 30.0  # seconds between attempts while the database is away
+PUBLISH_AGAIN = 30.0  # seconds between attempts while the head cannot be published
 # Any constant will do, as long as nothing else in this database locks it.
 ADVISORY_LOCK = 0x0A0D_17_5EA1
 
@@ -63,17 +64,20 @@ def run(wait: Callable[[float], bool], *, interval: float = 1.0) -> None:
     """Seal every `interval` seconds; full batches follow each other at once.
 
     Returns when `wait(seconds)` returns True (`threading.Event.wait` fits). Outlives the database:
-    while it is away, tries again after longer and longer pauses.
+    while it is away, tries again after longer and longer pauses. A head that could not be published
+    is tried again after each seal, and every half a minute while there is none.
     """
     failures = 0
-    published = False
+    unpublished_for: float | None = PUBLISH_AGAIN
     pause = 0.0
     while not wait(pause):
         try:
             seal = seal_once()
-            if seal is not None or not published:
-                publish()
-                published = True
+            if unpublished_for is not None:
+                unpublished_for += pause
+            is_due = unpublished_for is not None and unpublished_for >= PUBLISH_AGAIN
+            if seal is not None or is_due:
+                unpublished_for = None if publish() else 0.0
             failures = 0
             pause = 0.0 if seal is not None and seal.count == BATCH else interval
         except (OperationalError, InterfaceError, InternalError) as exc:
@@ -83,20 +87,24 @@ def run(wait: Callable[[float], bool], *, interval: float = 1.0) -> None:
             logger.warning("The sealer lost the database; trying again in %.1f s: %s", pause, exc)
 
 
-def publish() -> None:
+def publish() -> bool:
     """Publish the newest head where SEAL_HEAD_FILE says, if it says; what prevents it is logged.
 
-    Sealing goes on without: a chain that cannot be published is better than none.
+    False when it was not published. Sealing goes on without: a chain that cannot be published is
+    better than none.
     """
     path = getattr(settings, "SEAL_HEAD_FILE", "")
     if not path:
-        return
+        return True
     try:
         publish_newest(Path(path))
     except (HeadConflictError, HeadFileError) as exc:
         logger.critical("The trail's head was not published: %s", exc)
     except OSError as exc:
         logger.error("The trail's head was not published: %s", exc)  # noqa: TRY400 - no traceback needed
+    else:
+        return True
+    return False
 
 
 def _lock() -> bool:

@@ -7,6 +7,7 @@ same; the process's own numbers come beside it.
 import hmac
 import ipaddress
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from django.conf import settings
 from django.db.models import Count, Sum
@@ -24,6 +25,7 @@ from agents.lag import ready_lag
 from agents.models import LIVE, Outcome, Step, StepKind, StepStatus, Task, TaskStatus
 from approvals.models import ASKED_ROLES, Approval, ApprovalStatus
 from approvals.pace import PAUSED
+from audit.heads import uncovered_since
 from audit.models import Event
 from config.timing import timing
 from tools.adapters import list_stopped
@@ -69,6 +71,7 @@ class _FromRows(Collector):
         yield from _operations()
         yield from _shops()
         yield from _model()
+        yield from _trail()
         yield from timing()
 
 
@@ -183,6 +186,18 @@ def _model() -> Iterator[Metric]:
         "countersign_model_cost_microdollars",
         "Cost of the model's calls, in millionths of a US dollar",
         value=calls["cost"] or 0,
+    )
+
+
+def _trail() -> Iterator[Metric]:
+    """Only where heads are published: what nobody could prove if the database were lost now."""
+    if not settings.SEAL_HEAD_FILE:
+        return
+    since = uncovered_since(Path(settings.SEAL_HEAD_FILE))
+    yield GaugeMetricFamily(
+        "countersign_trail_uncovered_seconds",
+        "How long the trail's oldest event has been without a published head that covers it",
+        value=0.0 if since is None else max(0.0, (timezone.now() - since).total_seconds()),
     )
 
 

@@ -105,6 +105,20 @@ def test_the_version_is_the_projects(client: Client):
     assert client.get("/version").json() == {"name": "countersign", "version": "0.1.0"}
 
 
+def test_metrics_tell_how_long_the_trail_has_no_published_head(
+    client: Client, ada: Api, settings, tmp_path
+):
+    name = "countersign_trail_uncovered_seconds"
+    ada.ask()
+    assert name not in client.get("/metrics").content.decode()
+
+    settings.SEAL_HEAD_FILE = str(tmp_path / "head")
+    told = client.get("/metrics").content.decode().splitlines()
+
+    (line,) = [each for each in told if each.startswith(f"{name} ")]
+    assert 0 < float(line.split()[1]) < 600
+
+
 def test_metrics_tell_what_the_rows_say(client: Client, ada: Api):
     say_yes(wait_for_yes(ada.ask()).operation)
     wait_for_yes(ada.ask())

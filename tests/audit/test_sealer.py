@@ -18,7 +18,13 @@ from django.db import IntegrityError, connection, transaction
 
 from audit import sealer, services
 from audit.canonical import GENESIS, merkle_root, seal_digest
-from audit.heads import HeadConflictError, HeadFileError, publish_newest
+from audit.heads import (
+    HeadConflictError,
+    HeadFileError,
+    head_line,
+    publish_newest,
+    uncovered_since,
+)
 from audit.keys import Keyring, get_signer
 from audit.models import Event, Seal, Unsealed
 from audit.verify import verify
@@ -303,6 +309,47 @@ def test_a_head_that_cannot_be_written_does_not_stop_the_sealer(db, tmp_path, se
     settings.SEAL_HEAD_FILE = str(tmp_path / "no such folder" / "head")
     sealed_trail(seals=1)
 
-    sealer.publish()
+    assert not sealer.publish()
 
     assert "head was not published" in caplog.text
+    record_committed(plain_entry())
+    assert sealer.seal_once(now=NOW + timedelta(seconds=1)) is not None
+
+
+def test_what_no_published_head_covers_is_told_from_its_oldest_event_on(db, tmp_path, settings):
+    path = tmp_path / "head"
+    settings.SEAL_HEAD_FILE = str(path)
+    assert uncovered_since(path) is None
+    first = sealed_trail(seals=1)
+    assert uncovered_since(path) == min(event.at for event in first)
+    sealer.publish()
+    assert uncovered_since(path) is None
+
+    more = record_committed(*[plain_entry(at=NOW + timedelta(minutes=1))] * 2)
+    assert uncovered_since(path) == min(event.at for event in more)
+    sealer.seal_once(now=NOW + timedelta(seconds=1))
+    assert uncovered_since(path) == min(event.at for event in more)
+    sealer.publish()
+    assert uncovered_since(path) is None
+
+    path.write_text("shopping list\n")
+    assert uncovered_since(path) == min(event.at for event in first)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_head_that_could_not_be_published_is_tried_again_without_a_new_seal(tmp_path, settings):
+    folder = tmp_path / "away"
+    settings.SEAL_HEAD_FILE = str(folder / "head")
+    record_committed(plain_entry())
+    pauses: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        pauses.append(seconds)
+        if sum(pauses) > sealer.PUBLISH_AGAIN / 2:
+            folder.mkdir(exist_ok=True)
+        return sum(pauses) > 2 * sealer.PUBLISH_AGAIN
+
+    sealer.run(wait, interval=5.0)
+
+    assert Seal.objects.count() == 1
+    assert (folder / "head").read_bytes() == head_line(Seal.objects.get())
