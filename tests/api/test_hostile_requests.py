@@ -51,7 +51,17 @@ INVALID = {
     "ticket null": {"message": "Hi", "ticket": None},
     "ticket list": {"message": "Hi", "ticket": ["new"]},
 }
-FORBIDDEN_FIELDS = ("customer_id", "role", "approved", "limit", "shop", "status", "agent", "task")
+FORBIDDEN_FIELDS = (
+    "customer",
+    "customer_id",
+    "role",
+    "approved",
+    "limit",
+    "shop",
+    "status",
+    "agent",
+    "task",
+)
 
 
 def test_no_identity_is_a_401_that_says_how_to_sign_in(nobody: Api):
@@ -93,6 +103,8 @@ def test_a_field_too_many_is_refused_everywhere(ada: Api, field: str):
     decision = {"decision": "yes", "digest": approval.digest}
     posts = {
         "/v1/tasks": {"message": "Hi"},
+        "/v1/runs": {"goal": "Hi"},
+        "/v1/forms": {"tool": "find_orders", "arguments": {}},
         f"/v1/tasks/{task.pk}/messages": {"message": "Hi"},
         f"/v1/tasks/{task.pk}/cancel": {},
         f"/v1/tasks/{task.pk}/approvals/2": decision,
@@ -100,6 +112,8 @@ def test_a_field_too_many_is_refused_everywhere(ada: Api, field: str):
     }
 
     for path, body in posts.items():
+        if (path, field) == ("/v1/runs", "agent"):
+            continue  # a run may name its agent
         document = problem(ada.post(path, body | {field: "x"}), 422, "invalid")
         assert [error["pointer"] for error in document["errors"]] == [f"#/{field}"]
 
@@ -289,6 +303,16 @@ def test_a_strange_host_is_a_400_and_no_forwarded_one_enters_a_link(ada: Api):
     problem(strange, 400, "bad-request")
     assert b"evil.example" not in forwarded.content
     assert everything() == before
+
+    made = ada.post(
+        "/v1/tasks",
+        {"message": "Hi"},
+        Forwarded="host=evil.example",
+        **{"X-Forwarded-Host": "evil.example"},
+    )
+    assert made.status_code == 201
+    assert made["Location"] == f"/v1/tasks/{made.json()['id']}"
+    assert "evil.example" not in made.content.decode() + str(made.headers)
 
 
 def test_more_requests_a_minute_than_allowed_are_refused_for_that_customer_alone(
