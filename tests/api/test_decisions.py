@@ -189,10 +189,14 @@ def test_a_withdrawn_question_is_superseded(ada: Api, asked: Approval):
 def test_the_customer_cannot_answer_for_staff(ada: Api, for_staff: Approval):
     before = everything()
 
-    for body in ({}, {"role": "staff"}, {"as": "staff"}):
-        answer_to(ada, for_staff, **body)
+    # A yes without a name is the first one again; nothing lets a customer speak for staff.
+    replayed = answer_to(ada, for_staff)
+    assert (replayed.status_code, replayed.json()["role"]) == (200, "customer")
+    for body in ({"role": "staff"}, {"as": "staff"}):
+        problem(answer_to(ada, for_staff, **body), 422, "invalid")
 
     assert everything() == before
+    assert Approval.objects.get(pk=for_staff.pk).status == "open"
     assert state(for_staff) == "awaiting_approval"
 
 
