@@ -353,7 +353,14 @@ def test_cancelling_in_mid_step_ends_the_task_after_that_step(desk: Desk):
 
     record.record(held, runner.run(held))
 
-    assert Task.objects.get(pk=task.pk).status == "cancelled"
+    # What the model said is kept and charged, and nobody acts on it.
+    task = Task.objects.get(pk=task.pk)
+    assert task.status == "cancelled"
+    (step,) = steps(task)
+    assert step.result is not None
+    assert [call["name"] for call in step.result["tool_calls"]] == ["find_orders"]
+    assert step.tokens_in > 0
+    assert (task.tokens_spent, task.tokens_reserved) == (step.tokens_in + step.tokens_out, 0)
     assert desk.shop.effects() == []
 
 
