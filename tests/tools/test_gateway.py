@@ -18,7 +18,7 @@ from tests.tools.desk import (
     send,
     shop_writes,
 )
-from tools import gateway
+from tools import gateway, registry
 from tools.gateway import Accepted, Answered, HandOffAsked
 from tools.models import Operation, State, Switch, Verdict
 
@@ -33,6 +33,8 @@ ADDRESS = {
     "postal_code": "97301",
     "country": "US",
 }
+# Tools that take no order's number.
+NAMES_NO_ORDER = {"search_policy", "close_ticket", "hand_off"}
 
 
 def refund(buyer, order_id, *, caller=None, **arguments):
@@ -255,7 +257,7 @@ def test_a_refusal_never_repeats_what_the_model_wrote(buyer):
 # --- Gate 3: scope ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tool", ["find_orders", "track_parcel", "refund_order", "cancel_order"])
+@pytest.mark.parametrize("tool", [name for name in registry.TOOLS if name not in NAMES_NO_ORDER])
 def test_m09_a_foreign_order_is_as_unknown_as_one_that_does_not_exist(buyer, new_buyer, tool):
     stranger = new_buyer()
     foreign = stranger.order(8000)
@@ -266,6 +268,8 @@ def test_m09_a_foreign_order_is_as_unknown_as_one_that_does_not_exist(buyer, new
             arguments |= REFUND
         if tool == "cancel_order":
             arguments |= {"reason": "other"}
+        if tool == "change_address":
+            arguments |= {"address": ADDRESS}
         decided = call(buyer, tool, arguments)
         refused = assert_refused(buyer, decided, "not_found", gate="scope", rule="customer_owns_it")
         answers.append((refused.result, refused.verdicts, api_calls(buyer)[-1]["status"]))

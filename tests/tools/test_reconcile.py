@@ -13,6 +13,7 @@ from audit.models import Event
 from tests.tools.desk import approved, find_out, lease, look, send, trail, writes
 from tools import reconcile, sending
 from tools.clients import capabilities
+from tools.clients.errors import InProgressError
 from tools.clients.shop import ShopClient
 from tools.models import AttemptOutcome, Finding, Operation, State, Switch, Verdict
 from tools.outcome import Outcome
@@ -218,6 +219,27 @@ def test_without_our_leave_to_act_it_stays_unknown_and_is_not_sent(buyer, provid
 
     assert find_out(operation).state == State.UNKNOWN
     assert len(writes(buyer, operation)) == 1
+
+
+def test_a_send_that_is_still_in_progress_there_is_waited_for_and_is_no_failure(
+    buyer, provider, monkeypatch
+):
+    operation = approved(buyer, buyer.order(4000))
+    with monkeypatch.context() as patch:
+        patch.setattr(ShopClient, "refund", in_progress)
+        assert send(operation).state == State.UNKNOWN
+        assert find_out(operation).state == State.UNKNOWN
+    assert trail(operation) == [(1, "unknown", "in_progress"), (2, "unknown", "in_progress")]
+
+    assert find_out(operation, epoch=3).state == State.SUCCEEDED
+
+    (effect,) = effects(buyer, operation)
+    assert effect["idempotency_key"] == operation.idempotency_key
+    assert len(set(operation.attempts.values_list("request_digest", flat=True))) == 1
+
+
+def in_progress(*_):
+    raise InProgressError
 
 
 # --- A provider that cannot be asked ------------------------------------------------------------
