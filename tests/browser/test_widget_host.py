@@ -51,18 +51,35 @@ def test_methods_and_events_work_before_and_after_loading(visit):
 def test_a_stranger_can_neither_command_the_chat_nor_read_from_it(visit):
     visitor = visit()
     visitor.open_as("cleo")
-    visitor.page.evaluate(
-        """() => {
+    chat, page = visitor.frame, visitor.page
+    # A stranger whose origin is right: a second frame of the same address, beside the chat's own.
+    page.evaluate(
+        """(url) => new Promise((resolve) => {
             window.postMessage({ countersign: { type: "close" } }, "*");
             const stranger = document.createElement("iframe");
-            stranger.srcdoc = "";
+            stranger.onload = resolve;
+            stranger.src = url;
             document.body.append(stranger);
             window.stolen = [];
             window.addEventListener("message", (event) => stolen.push(event.origin));
+        })""",
+        chat.url,
+    )
+    (stranger,) = [one for one in page.frames if one.url == chat.url and one != chat]
+    stranger.evaluate(
+        """() => {
+            window.heard = [];
+            window.addEventListener("message", (event) => heard.push(event.data));
+            for (const type of ["close", "identify", "unread"])
+              parent.postMessage({ countersign: { type, id: 1, count: 7 } }, "*");
         }"""
     )
-    visitor.frame.evaluate("""() => window.postMessage({ countersign: { type: "reset" } }, "*")""")
-    visitor.page.wait_for_timeout(300)
+    chat.evaluate("""() => window.postMessage({ countersign: { type: "reset" } }, "*")""")
+    page.evaluate('countersign("prefill", "For the chat alone")')
+    expect(visitor.chat.get_by_role("textbox")).to_have_value("For the chat alone")
+    page.wait_for_timeout(300)
+
+    assert stranger.evaluate("heard") == []
 
     expect(visitor.page.get_by_role("dialog")).to_be_visible()
     expect(visitor.chat.locator("#presence")).to_have_attribute("data-state", "open")

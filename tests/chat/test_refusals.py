@@ -412,6 +412,25 @@ async def test_a_signed_out_customer_is_out_soon_even_if_no_bell_rings(
     assert await late.closed() == 4401
 
 
+async def test_what_is_said_after_signing_out_is_not_taken(desk: Desk, ada: str, monkeypatch):
+    """Nobody has noticed yet: no bell has rung, and the socket has not looked again."""
+    monkeypatch.setattr(sockets, "LOOK_SECONDS", 60)
+    chat = Chat()
+    await chat.hello(ada)
+    customer_id = await _customer(desk)
+    monkeypatch.setattr("agents.consumers.doorbell._ring", lambda _group: None)
+    await in_thread(revoke_delegation)(
+        customer_id=customer_id, reason="signed_out", actor="customer:ada", now=timezone.now()
+    )
+    before = await in_thread(everything)()
+
+    await chat.send(type="say", text="Please refund order 1042", client_message_id="m-1")
+
+    assert await chat.closed() == 4401
+    assert await in_thread(everything)() == before
+    assert await in_thread(Message.objects.count)() == 0
+
+
 async def test_an_odd_position_is_refused(desk: Desk, ada: str):
     odd: list[dict[str, Any]] = [
         {"message": -1},
