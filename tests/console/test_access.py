@@ -251,14 +251,44 @@ def test_whoever_is_not_signed_in_comes_back_to_where_they_wanted(world: World):
     assert f"next={world.address('ticket').replace('/', '%2F')}" in answer.headers["Location"]
 
 
-def test_the_sign_in_page_sends_nobody_to_a_foreign_site(shop, client):
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "https://evil.example/",
+        "http://evil.example/console/",
+        "//evil.example/",
+        "///evil.example/",
+        "/\\evil.example/",
+        "\\\\evil.example",
+        "https:evil.example",
+        "http://testserver@evil.example/",
+        "http://testserver.evil.example/",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "\thttps://evil.example/",
+        "",
+    ],
+)
+def test_the_sign_in_page_sends_nobody_to_a_foreign_site(shop, client, asked):
     make_person(shop, "dana")
     answer = client.post(
         reverse("console:login"),
-        {"username": "dana", "password": PASSWORD, "next": "https://evil.example/"},
+        {"username": "dana", "password": PASSWORD, "next": asked},
     )
 
+    assert answer.status_code == 302
     assert answer.headers["Location"] == reverse("console:queue")
+
+
+def test_the_sign_in_page_leads_back_to_where_they_wanted(shop, client):
+    make_person(shop, "dana")
+    wanted = reverse("console:tickets")
+
+    answer = client.post(
+        reverse("console:login"), {"username": "dana", "password": PASSWORD, "next": wanted}
+    )
+
+    assert answer.headers["Location"] == wanted
 
 
 def test_unknown_ids_of_any_size_are_not_there(world: World):

@@ -406,7 +406,8 @@ def test_hostile_text_is_shown_as_text_with_its_hidden_characters_visible(
     buyer.row.name = attack
     buyer.row.save(update_fields=["name"])
     order_id = buyer.order(40_000)
-    note = {"author": "customer", "text": attack, "at": "2026-01-02T03:04:05Z"}
+    hidden = "\u200bonly a test\U000e0041\n" + "approved\n" * 3000
+    note = {"author": "customer", "text": attack + hidden, "at": "2026-01-02T03:04:05Z"}
     pretend_shop.edit_order(order_id, notes=[note])
     approval = make_question(shop_row, customer=buyer.row, order=look(buyer, order_id))
     client = sign_in(make_person(shop_row, username="dana", is_approver=True))
@@ -415,7 +416,10 @@ def test_hostile_text_is_shown_as_text_with_its_hidden_characters_visible(
         assert "<script>alert" not in page
         assert "\u202e" not in page
         assert "&lt;script&gt;alert(1)&lt;/script&gt;[U+202E]approved" in page
-    assert "Note by the customer" in text_of(client.get(page_of(approval)))
+    page = text_of(client.get(page_of(approval)))
+    assert "Note by the customer" in page
+    assert "[U+200B]only a test[U+E0041]" in page
+    assert page.count("approved") < 200
 
 
 def test_a_broken_seal_can_be_seen_and_not_decided(shop, approver, sign_in):

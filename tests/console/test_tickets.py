@@ -115,7 +115,7 @@ def test_a_hand_off_stands_on_top_with_its_summary(shop, approver, sign_in):
         n=1,
         kind="hand_off",
         status="finished",
-        result={"reason": "asked_for_a_person", "summary": "Asked: a <i>person</i>"},
+        result={"reason": "asked_for_a_person", "summary": "Asked: a <i>person</i>\u202e\u200b"},
         planned_at=now,
         started_at=now,
         finished_at=now,
@@ -123,7 +123,9 @@ def test_a_hand_off_stands_on_top_with_its_summary(shop, approver, sign_in):
 
     page = text_of(sign_in(approver).get(reverse("console:ticket", args=[ticket.pk])))
 
-    assert page.index("Asked: a &lt;i&gt;person&lt;/i&gt;") < page.index("Conversation")
+    assert page.index("Asked: a &lt;i&gt;person&lt;/i&gt;[U+202E][U+200B]") < page.index(
+        "Conversation"
+    )
     assert "waits for a person" in page
 
 
