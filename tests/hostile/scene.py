@@ -167,6 +167,18 @@ def in_tracking(world: World, texts: list[str]) -> Carried:
     return Carried(scene, reads)
 
 
+def in_the_carriers_fields(world: World, texts: list[str]) -> Carried:
+    """The carrier's name, the parcel's number, and where it was: fields that are no sentences."""
+    scene = open_scene(world)
+    for name, some in _halves(texts):
+        lines = [one_line(scene.fill(text))[:100] for text in [*some, "-", "-"]]
+        events = [{"at": "-5d", "place": place, "text": "Sorted"} for place in lines[2:]]
+        tracking = {"carrier": lines[0], "tracking_number": lines[1], "status": "delivered"}
+        world.shop.edit_order(scene.orders[name], tracking=tracking | {"events": events})
+    reads: list[Call] = [("track_parcel", {"order_id": name}) for name in ("ORDER", "OTHER")]
+    return Carried(scene, reads)
+
+
 def in_addresses(world: World, texts: list[str]) -> Carried:
     scene = open_scene(world)
     for name, some in _halves(texts):
@@ -216,6 +228,7 @@ def in_document(world: World, texts: list[str]) -> Carried:
 CARRIERS: dict[str, Callable[[World, list[str]], Carried]] = {
     "order note": in_notes,
     "tracking text": in_tracking,
+    "carrier and place": in_the_carriers_fields,
     "address": in_addresses,
     "item title": in_titles,
     "customer name": in_name,
