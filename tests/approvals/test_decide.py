@@ -422,6 +422,9 @@ def test_a_withdrawn_operation_asks_nobody_any_more(large, shop):
 
     assert cancelled.state == State.CANCELLED
     assert question(large, Role.STAFF).status == ApprovalStatus.WITHDRAWN
+    event = Event.objects.get(action="approval.withdrawn")
+    assert event.subject == f"approval:{question(large, Role.STAFF).public_id}"
+    assert event.actor == "customer:ada"
     assert_refused(
         SupersededError, large, question(large, Role.STAFF), by_staff(make_approver(shop))
     )

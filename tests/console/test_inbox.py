@@ -276,6 +276,9 @@ def test_a_question_is_given_to_a_colleague_who_may_answer_it_only(shop, approve
 
     handle(client, approval, "assign", to="")
     assert Handling.objects.get().assigned_to is None
+    given = Event.objects.filter(action="approval.assigned").order_by("pk")
+    assert [event.data for event in given] == [{"to": erin.actor}, {"to": ""}]
+    assert {event.actor for event in given} == {approver.actor}
 
 
 def test_an_answered_question_is_neither_assigned_nor_put_off(shop, approver, sign_in):

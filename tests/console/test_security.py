@@ -280,6 +280,9 @@ def test_new_recovery_codes_take_a_code_of_the_app(app, approver, sign_in):
 
     assert answer.status_code == 200
     assert codes[0] not in text_of(answer)
+    event = Event.objects.get(action="second_factor.codes_renewed")
+    assert event.actor == approver.actor
+    assert not [code for code in codes if code in str(event.data)]
 
 
 # --- Before money -------------------------------------------------------------------------------

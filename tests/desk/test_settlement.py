@@ -94,6 +94,54 @@ def test_who_said_what_is_on_the_trail_and_the_words_are_beside_it(buyer):
     assert ended.data["people"] == [dana.actor]
 
 
+def test_the_second_persons_word_is_on_the_trail_in_their_own_name(buyer):
+    operation = stuck(buyer, price=OVER)
+    dana, erin = approver(operation), approver(operation)
+    row = propose(operation, dana)
+
+    settlement.confirm(settlement_id=row.pk, user_id=erin.pk)
+
+    theirs = Event.objects.filter(actor=erin.actor).order_by("pk")
+    assert [event.action for event in theirs] == ["refund.settlement_confirmed", "refund.succeeded"]
+    said, ended = theirs
+    assert said.data == {"settlement": row.pk, "outcome": "succeeded", "needs_second": True}
+    assert ended.data["people"] == [dana.actor, erin.actor]
+
+
+def test_who_turned_a_proposal_down_is_on_the_trail_and_why_beside_it(buyer):
+    operation = stuck(buyer, price=OVER)
+    row = propose(operation, approver(operation))
+    erin = approver(operation)
+
+    settlement.turn_down(settlement_id=row.pk, user_id=erin.pk, reason="The books say otherwise.")
+
+    event = Event.objects.get(actor=erin.actor)
+    assert event.action == "refund.settlement_turned_down"
+    assert event.data["settlement"] == row.pk
+    assert event.personal_digest is not None
+    assert "books" not in str(event.data)
+
+
+@pytest.mark.parametrize("act", ["confirm", "turn down"])
+def test_a_second_word_that_cannot_be_recorded_is_none(buyer, monkeypatch, act):
+    operation = stuck(buyer, price=OVER)
+    row = propose(operation, approver(operation))
+    erin = approver(operation)
+    monkeypatch.setattr("tools.operations.audit.record", lambda **_: 1 / 0)
+
+    if act == "confirm":
+        refused(ZeroDivisionError, settlement.confirm, settlement_id=row.pk, user_id=erin.pk)
+    else:
+        refused(
+            ZeroDivisionError,
+            settlement.turn_down,
+            settlement_id=row.pk,
+            user_id=erin.pk,
+            reason="No.",
+        )
+    assert of(operation).state == State.NEEDS_PERSON
+
+
 def test_the_task_that_was_handed_off_stays_as_it_ended(buyer):
     operation = stuck(buyer)
     before = Task.objects.filter(pk=operation.task_id).values().get()
