@@ -283,6 +283,31 @@ def test_asking_for_a_person_hands_the_conversation_over(desk: Desk):
     assert later.task is None
 
 
+def test_every_call_to_the_shop_is_made_as_the_customer_and_nobody_else(desk: Desk):
+    """Looks, changes and the look-up of a lost answer; at the other door our own secret alone."""
+    desk.shop.fault("error_after", scope={"path": "/refunds"}, times=1)
+
+    task = desk.done("Please refund order 1042")
+    task = desk.wake(task)
+    desk.done("Where is my order 1048?", customer="bob")
+
+    assert operation(task).state == "succeeded"
+    calls = [(call["path"], call["customer"]) for call in desk.shop.calls()]
+    api = {path: who for path, who in calls if path.startswith("/api")}
+    assert [path for path in api if "effects" in path] != []
+    assert {who for path, who in api.items() if "1048" in path} == {"bob"}
+    assert {who for path, who in api.items() if "1048" not in path} == {"ada"}
+    others = {path for path, _ in calls} - set(api)
+    assert others <= {"/oauth/token", "/.well-known/jwks.json"}
+
+
+def test_a_new_conversation_is_in_the_audit_trail(desk: Desk):
+    task = desk.ask("Please refund order 1042")
+
+    event = Event.objects.get(action="ticket.opened", ticket_id=task.ticket_id)
+    assert (event.actor, event.customer) == ("customer:ada", "ada")
+
+
 def test_every_step_and_decision_is_in_the_audit_trail(desk: Desk):
     task = desk.done("Please refund order 1042")
 
