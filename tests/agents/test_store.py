@@ -113,6 +113,27 @@ def test_a_fault_of_our_own_code_releases_the_task_and_counts(desk: Desk, monkey
     assert desk.wake(task).status == "waiting_approval"
 
 
+def test_a_step_that_a_fault_of_ours_fails_three_times_is_handed_to_a_person(
+    desk: Desk, monkeypatch
+):
+    task = desk.ask("Please refund order 1042")
+    tried: list[int] = []
+
+    def fail(held: store.Claim, *_: object) -> None:
+        tried.append(held.step.n)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(runner.telemetry, "call", fail)
+    for _ in range(6):
+        task = desk.wake(task)
+
+    assert tried == [1, 1, 1]
+    assert (task.status, task.reason) == ("handed_off", "step_keeps_failing")
+    assert "colleague" in reply(task)
+    assert desk.model.calls() == []
+    assert desk.shop.effects() == []
+
+
 def test_a_finished_step_is_never_run_again(desk: Desk):
     task = desk.done("Please refund order 1042")
     calls = len(desk.model.calls())

@@ -134,6 +134,35 @@ def test_an_effect_of_another_amount_under_our_key_calls_a_person(buyer, provide
     assert [effect["amount"] for effect in effects(buyer, operation)] == [1]
 
 
+@pytest.mark.parametrize(("fault", "is_there"), [("error_after", True), ("error_before", False)])
+def test_one_who_dies_between_the_look_and_its_record_is_followed_by_another(
+    buyer, provider, monkeypatch, fault, is_there
+):
+    operation = lost(buyer, fault)
+    look_up, seen = ShopClient.find_effect, []
+
+    def look_and_die(self, key):
+        seen.append(look_up(self, key))
+        raise PowerCutError
+
+    with monkeypatch.context() as patch, pytest.raises(PowerCutError):
+        patch.setattr(ShopClient, "find_effect", look_and_die)
+        find_out(operation)
+    assert [found is not None for found in seen] == [is_there]
+    assert sending.get(operation.pk).state == State.UNKNOWN
+    assert len(writes(buyer, operation)) == 1
+
+    found = find_out(operation, epoch=3)
+
+    (effect,) = effects(buyer, operation)
+    assert (found.state, found.reference) == (State.SUCCEEDED, effect["id"])
+    assert len(writes(buyer, operation)) == (1 if is_there else 2)
+
+
+class PowerCutError(BaseException):
+    """The process ends here."""
+
+
 # --- Not for ever, and not blindly --------------------------------------------------------------
 
 
