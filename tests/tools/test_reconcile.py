@@ -145,9 +145,10 @@ def test_one_who_dies_between_the_look_and_its_record_is_followed_by_another(
         seen.append(look_up(self, key))
         raise PowerCutError
 
-    with monkeypatch.context() as patch, pytest.raises(PowerCutError):
+    with monkeypatch.context() as patch:
         patch.setattr(ShopClient, "find_effect", look_and_die)
-        find_out(operation)
+        with pytest.raises(PowerCutError):
+            find_out(operation)
     assert [found is not None for found in seen] == [is_there]
     assert sending.get(operation.pk).state == State.UNKNOWN
     assert len(writes(buyer, operation)) == 1
