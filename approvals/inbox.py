@@ -43,7 +43,8 @@ FLAGS = {
 class InboxFilter:
     """Which questions; an empty field asks for nothing. Amounts are minor units, ages are hours.
 
-    `text` is a customer, an order or a ticket. `person` is "mine", "nobody" or a user's id.
+    `text` is a customer, an order or a ticket; only approvers find a sensitive customer by it.
+    `person` is "mine", "nobody" or a user's id.
     """
 
     status: str = ""
@@ -71,7 +72,7 @@ def list_inbox(user: User, wanted: InboxFilter, *, now: datetime) -> QuerySet[Ap
     if wanted.person:
         found = found.filter(_whose(wanted.person, user))
     if wanted.text:
-        found = found.filter(_about(wanted.text))
+        found = found.filter(_about(wanted.text, user))
     if wanted.only_flagged:
         found = found.filter(_any_flag())
     return found
@@ -174,13 +175,15 @@ def _whose(person: str, user: User) -> Q:
     return Q(handling__assigned_to_id=int(person))
 
 
-def _about(text: str) -> Q:
+def _about(text: str, user: User) -> Q:
     about = (
         Q(operation__customer__name__icontains=text)
         | Q(operation__customer__external_id__iexact=text)
         | Q(operation__customer__email__iexact=text)
-        | Q(operation__order_id=normalise_order_id(text))
     )
+    if not user.can_approve:
+        about &= Q(operation__customer__is_sensitive=False)
+    about |= Q(operation__order_id=normalise_order_id(text))
     number = text.removeprefix("#")
     if number.isascii() and number.isdigit() and len(number) < 19:
         about |= Q(operation__ticket_id=int(number))

@@ -1,13 +1,15 @@
 """What one person of the console may see of tickets and tasks: their shop's, or all without one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
+from accounts import looks
 from accounts.models import CustomerStatus, Role, User
 from agents.casework import CannedReply, KeptReplay, Note, ReviewFlag
+from agents.console.cases import case
 from agents.models import LIVE, Speaker, Step, StepKind, StepStatus, Task, Ticket, TicketStatus
 from approvals.inbox import MINE, NOBODY
 from tools.models import Operation, State
@@ -18,7 +20,8 @@ PAGE = 50
 
 @dataclass(frozen=True)
 class TicketFilter:
-    """Which tickets; an empty field asks for nothing. `text` is a customer, an order or a ticket.
+    """Which tickets; an empty field asks for nothing. `text` is a customer, an order or a ticket; a
+    sensitive customer is found by the latter two only, but by whoever holds the case.
 
     Amounts are minor units of some change asked for in it, `older` is hours since it last changed.
     `person` is "mine", "nobody" or a user's id.
@@ -38,10 +41,14 @@ class TicketFilter:
 
 @dataclass(frozen=True)
 class TicketPage:
-    """Some tickets, last changed first; `before` asks for the page after this one."""
+    """Some tickets, last changed first; `before` asks for the page after this one.
+
+    Of those in `shut`, by id, nothing is shown before this person has said why they open them.
+    """
 
     tickets: Sequence[Ticket]
     before: str
+    shut: Collection[int] = ()
 
 
 def list_tickets(
@@ -63,8 +70,9 @@ def list_tickets(
         tickets = tickets.filter(Q(updated_at__lt=at) | Q(updated_at=at, pk__lt=pk))
     found = list(tickets[: PAGE + 1])
     page = found[:PAGE]
+    shut = {one.pk for one in page if not looks.may_open(user, case(user, one), now=now)}
     last = page[-1] if len(found) > PAGE else None
-    return TicketPage(page, f"{last.updated_at.isoformat()}_{last.pk}" if last else "")
+    return TicketPage(page, f"{last.updated_at.isoformat()}_{last.pk}" if last else "", shut)
 
 
 def get_ticket(user: User, ticket_id: int) -> Ticket | None:
@@ -155,7 +163,7 @@ def _matching(
     if wanted.speaker:
         tickets = tickets.filter(speaker=wanted.speaker)
     if wanted.text:
-        tickets = tickets.filter(_about(wanted.text))
+        tickets = tickets.filter(_about(wanted.text, user))
     if wanted.older is not None:
         tickets = tickets.filter(updated_at__lte=now - timedelta(hours=wanted.older))
     if wanted.person:
@@ -209,14 +217,17 @@ def _newest_task(field: str) -> QuerySet[Task, object]:
     return newest.values_list(field, flat=True)[:1]
 
 
-def _about(text: str) -> Q:
+def _about(text: str, user: User) -> Q:
     number = text.removeprefix("#")
-    about = (
+    whose_or_what = (
         Q(customer__name__icontains=text)
         | Q(customer__external_id__iexact=text)
         | Q(customer__email__iexact=text)
         | Q(subject__icontains=text)
-        | Q(pk__in=Operation.objects.filter(order_id=normalise_order_id(text)).values("ticket_id"))
+    )
+    about = whose_or_what & (Q(customer__is_sensitive=False) | Q(assigned_to=user))
+    about |= Q(
+        pk__in=Operation.objects.filter(order_id=normalise_order_id(text)).values("ticket_id")
     )
     if number.isascii() and number.isdigit() and len(number) < 19:
         about |= Q(pk=int(number))

@@ -307,6 +307,57 @@ def test_an_approver_is_asked_nothing_where_something_is_to_be_decided(
     assert sign_in(other).get(pages_of(approval)["approval"]).status_code == 403
 
 
+SUBJECT = "My ring from the gala is broken"
+
+
+@pytest.fixture
+def greta(shop) -> Approval:
+    """A question about a sensitive customer whose name is known everywhere."""
+    fields = {"external_id": "vip-7731", "name": "Greta Vipson", "email": "greta@vipson.example"}
+    asked = make_question(shop, customer=make_customer(shop, is_sensitive=True, **fields))
+    Ticket.objects.filter(pk=asked.operation.ticket_id).update(subject=SUBJECT)
+    return asked
+
+
+WORDS = ("Greta Vipson", "vipson", "vip-7731", "greta@vipson.example", SUBJECT)
+
+
+@pytest.mark.parametrize("who", ["clerk", "auditor"])
+def test_no_list_tells_whose_a_sensitive_case_is_and_no_search_finds_it(
+    request, greta, sign_in, who
+):
+    client, operation = sign_in(request.getfixturevalue(who)), greta.operation
+
+    for name in ("tickets", "queue"):
+        page = text_of(client.get(reverse(f"console:{name}")))
+        assert "Sensitive case" in page
+        told = [word for word in (*WORDS, operation.order_id) if word.lower() in page.lower()]
+        assert told == []
+        for word in WORDS:
+            found = text_of(client.get(reverse(f"console:{name}"), {"q": word}))
+            assert "Sensitive case" not in found, (name, word)
+        by_number = client.get(reverse(f"console:{name}"), {"q": f"#{operation.ticket_id}"})
+        assert "Sensitive case" in text_of(by_number)
+    assert opened() == []
+
+
+def test_a_list_tells_it_to_whoever_has_said_why_or_holds_the_case(greta, clerk, shop, sign_in):
+    tickets, ticket_id = reverse("console:tickets"), greta.operation.ticket_id
+    client, holder = sign_in(clerk), make_person(shop, "holder")
+    Ticket.objects.filter(pk=ticket_id).update(assigned_to=holder)
+
+    explain(client, ticket_id)
+
+    assert "Greta Vipson" in text_of(client.get(tickets))
+    assert "Greta Vipson" in text_of(sign_in(holder).get(tickets, {"q": "vipson"}))
+
+
+def test_whoever_has_to_decide_finds_it_in_the_inbox(greta, approver, sign_in):
+    inbox = reverse("console:queue")
+
+    assert "Greta Vipson" in text_of(sign_in(approver).get(inbox, {"q": "vipson"}))
+
+
 def test_over_the_api_a_sensitive_case_stays_shut_without_a_reason(approval, vip, clerk, sign_in):
     api, task = Api.staff(clerk), approval.operation.task_id
     answer = api.get(f"/v1/tasks/{task}")

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import Role, User
+from accounts.models import Customer, Role, User
 from tests.console.desk import PASSWORD, make_person, text_of
 from tests.desk.telling import about_refund
 from tests.desk.world import lost, of, stuck, told
@@ -70,6 +70,17 @@ SAID = {
 
 
 # --- The list --------------------------------------------------------------------------------------
+
+
+def test_a_sensitive_case_has_no_name_in_the_list_but_for_whoever_may_decide(buyer, dana, sam):
+    operation = stuck(buyer)
+    Customer.objects.filter(pk=buyer.row.pk).update(name="Greta Vipson", is_sensitive=True)
+
+    listed = text_of(sam.get(reverse("console:desk")))
+    assert "Sensitive case" in listed
+    hidden = ("Greta Vipson", buyer.row.external_id, operation.order_id)
+    assert [word for word in hidden if word in listed] == []
+    assert "Greta Vipson" in text_of(dana.get(reverse("console:desk")))
 
 
 def test_what_waits_for_a_person_is_listed_oldest_first_and_counted(buyer, dana):
