@@ -154,6 +154,8 @@ def test_a_refund_that_was_paid_before_the_restore_is_found_and_not_paid_again(b
     assert get(operation.pk).state == State.APPROVED
 
     history.watch()
+    doubted = Event.objects.get(action="refund.unknown")
+    assert (doubted.actor, doubted.data) == ("system", {"detail": "commits_lost"})
     found = find_out(operation)
 
     (effect,) = effects(buyer, operation.order_id)
@@ -231,6 +233,8 @@ def test_a_yes_that_was_lost_and_given_again_pays_once(buyer):
     assert (sent.state, sent.reference) == (State.SUCCEEDED, effect["id"])
     assert len(writes(buyer, operation)) == 1
     assert Observation.objects.get(operation=operation).body["found"] is True
+    event = Event.objects.get(action="refund.observed")
+    assert event.data == {"source": "look_up", "found": True}
 
 
 def test_a_key_that_was_used_already_for_something_else_is_never_sent_under(buyer):

@@ -90,6 +90,8 @@ def test_a_miss_counts_only_after_the_provider_s_own_lag(buyer, provider):
     assert find_out(operation).state == State.UNKNOWN
     assert len(writes(buyer, operation)) == 1
     assert operation.observations.get().body == {"found": False}
+    event = Event.objects.get(action="refund.observed")
+    assert event.data == {"source": "look_up", "found": False}
 
     provider(lookup_lag_seconds=0)
     assert find_out(operation, epoch=3).state == State.SUCCEEDED
@@ -175,6 +177,7 @@ def test_nothing_is_sent_again_once_the_key_window_has_closed(buyer, provider):
 
     assert found.state == State.NEEDS_PERSON
     assert found.reason == "not found and no safe way to send again"
+    assert Event.objects.get(action="refund.needs_person").data == {"reason": found.reason}
     assert len(writes(buyer, operation)) == 1
     assert effects(buyer, operation) == []
 

@@ -586,6 +586,7 @@ def test_a_stale_worker_changes_no_state_and_leaves_evidence(buyer):
     assert observation.body["outcome"] == "succeeded"
     (effect,) = buyer.shop.effects(order_id=operation.order_id)
     assert observation.body["reference"] == effect["id"]
+    assert Event.objects.get(action="refund.observed").data == {"source": "stale_worker"}
 
 
 def test_a_stale_worker_does_not_start_what_a_younger_one_has_held_back(buyer):
