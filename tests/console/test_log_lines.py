@@ -1,6 +1,7 @@
 """Whatever somebody types, a line of the log is one line, and its beginning is ours."""
 
 import logging
+from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
@@ -16,7 +17,8 @@ FORGED = "dana\r\nCRITICAL audit.sealer The trail is broken\u2028\x1b[2J"
 def lines(caplog):
     """What production would write down, by its own format."""
     caplog.set_level(logging.INFO)
-    written = logging.Formatter(django_settings.LOGGING["formatters"]["line"]["format"])
+    formatters: Any = django_settings.LOGGING["formatters"]
+    written = logging.Formatter(formatters["line"]["format"])
     return lambda: [written.format(record) for record in caplog.records]
 
 
