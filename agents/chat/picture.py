@@ -179,7 +179,9 @@ def _mark(ticket_id: int) -> tuple[Any, ...]:
     return (
         tuple(ticket),
         tuple(tasks[:MAX_TASKS]),
-        tuple(operations.values_list("pk", "state", "granted_roles", "asked")),
+        tuple(
+            operations.values_list("pk", "state", "granted_roles", "asked", "transit__arrived_at")
+        ),
     )
 
 

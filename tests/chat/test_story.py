@@ -294,3 +294,17 @@ async def test_a_receipt_says_whether_the_money_is_still_on_its_way(desk: Desk, 
 
     assert [receipt["pending"] for receipt in first["receipts"]] == [True]
     assert [receipt["pending"] for receipt in second["receipts"]] == [False]
+
+
+async def test_whoever_has_the_chat_open_sees_that_the_money_has_arrived(desk: Desk, ada: str):
+    desk.shop.fault("pending", times=1)
+    await in_thread(desk.done)("Please refund order 1042")
+    chat = Chat()
+    await chat.hello(ada, key="demo")
+    before = chat.view.only("receipt")
+
+    await in_thread(Transit.objects.update)(arrived_at=timezone.now())
+    told = await chat.until(lambda frame: frame["type"] == "receipt", seconds=5)
+    await chat.leave()
+
+    assert (before["pending"], told["receipt"]["pending"]) == (True, False)
