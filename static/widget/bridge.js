@@ -28,7 +28,7 @@ export class Bridge {
     } else if (this.origin !== event.origin) {
       return;
     }
-    if (message.type === "token") this.settle(message.id, message.token);
+    if (message.type === "token") this.settle(message.id, message.token, message.isUnknown);
     else this.on(message);
   }
 
@@ -36,22 +36,24 @@ export class Bridge {
     if (this.origin) window.parent.postMessage({ countersign: message }, this.origin);
   }
 
-  /* The customer's token, asked for anew each time; null when the page has none to give. */
+  /* The customer's token, asked for anew each time; null when the page has none to give, undefined
+     when it could not say. */
   token() {
     if (!this.origin) return Promise.resolve(null);
     const id = this.next++;
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.settle(id, null), ANSWER_MS);
+      const timer = setTimeout(() => this.settle(id, null, true), ANSWER_MS);
       this.asked.set(id, { resolve, timer });
       this.tell({ type: "identify", id });
     });
   }
 
-  settle(id, token) {
+  settle(id, token, isUnknown = false) {
     const asked = this.asked.get(id);
     if (!asked) return;
     this.asked.delete(id);
     clearTimeout(asked.timer);
-    asked.resolve(typeof token === "string" && token ? token : null);
+    if (isUnknown) asked.resolve(undefined);
+    else asked.resolve(typeof token === "string" && token ? token : null);
   }
 }

@@ -202,12 +202,13 @@
       emit("ready");
     },
     identify: function (message) {
+      /* A callback that fails, on a bad line for instance, does not say that nobody is signed in. */
+      function answer(token, isUnknown) {
+        post({ type: "token", id: message.id, token: typeof token === "string" ? token : null, isUnknown: isUnknown });
+      }
       Promise.resolve()
         .then(function () { return identify ? identify() : null; })
-        .catch(function () { return null; })
-        .then(function (token) {
-          post({ type: "token", id: message.id, token: typeof token === "string" ? token : null });
-        });
+        .then(function (token) { answer(token, false); }, function () { answer(null, true); });
     },
     close: function () { api.close(); },
     used: function () { remember("1"); },

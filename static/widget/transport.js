@@ -11,10 +11,12 @@ const PING_MS = 25000;
 const SILENCE_MS = 60000;
 const POLL_MS = 3000;
 const RENEW_BEFORE_MS = 60000;
+const RENEW_AGAIN_MS = 5000;
 const TRIES_BEFORE_POLLING = 3;
 const UNAUTHENTICATED = 4401;
 const OTHER_CUSTOMER = 4403;
 const CROWDED = 4429;
+const NO_ANSWER = 1006;
 const TOO_MANY = 429; // of HTTP, as the next one
 const BROKEN = 500;
 /* What tells of the conversation that is shown; the rest answers whoever asked, wherever they are now. */
@@ -93,6 +95,7 @@ export class Transport {
     if (navigator.onLine === false) return this.lose("offline");
     const token = await this.token();
     if (run !== this.run || !this.wanted) return undefined;
+    if (token === undefined && this.current) return this.closed(NO_ANSWER);
     if (!token) return this.refuse();
     this.current = token;
     if (this.isPolling) return this.poll();
@@ -197,7 +200,7 @@ export class Transport {
   listenForSilence() {
     this.heardAt = Date.now();
     this.timers.ping = setInterval(() => {
-      if (Date.now() - this.heardAt > SILENCE_MS) this.closed(1006);
+      if (Date.now() - this.heardAt > SILENCE_MS) this.closed(NO_ANSWER);
       else this.send({ type: "ping" });
     }, PING_MS);
   }
@@ -212,10 +215,16 @@ export class Transport {
   }
 
   async renew() {
+    clearTimeout(this.timers.renew);
     delete this.timers.renew;
     const run = this.run;
     const token = await this.token();
     if (run !== this.run) return;
+    if (token === undefined) {
+      // The one we have serves until it ends.
+      this.timers.renew = setTimeout(() => this.renew(), RENEW_AGAIN_MS);
+      return;
+    }
     if (!token) {
       this.refuse();
       return;
@@ -247,14 +256,14 @@ export class Transport {
         body: JSON.stringify({ key: this.key, frame, ...asked }),
       });
     } catch {
-      if (run === this.run) this.closed(1006);
+      if (run === this.run) this.closed(NO_ANSWER);
       return;
     }
     if (run !== this.run) return;
     if (response.status === 401) {
       this.closed(UNAUTHENTICATED);
     } else if (response.status === TOO_MANY || response.status >= BROKEN) {
-      this.closed(1006); // what was sent with it may not have been taken
+      this.closed(NO_ANSWER); // what was sent with it may not have been taken
     } else if (response.ok) {
       const { frames } = await response.json();
       if (run !== this.run) return;

@@ -29,6 +29,32 @@ def give(visitor: Visitor, customer: str, **options: Any) -> None:
     visitor.page.evaluate("token => { window.token = token; }", token)
 
 
+CALLBACK = """countersign("identify", () => {
+    if (window.isAway) throw new Error("The shop cannot be reached");
+    return window.token;
+})"""
+
+
+def test_a_shop_that_cannot_say_who_is_signed_in_for_a_while_has_signed_nobody_out(visit):
+    visitor = visit()
+    chat = visitor.open_as("esther")
+    give(visitor, "esther", expires_in=30)  # asked for again five seconds on
+    visitor.page.evaluate(CALLBACK)
+    expect(chat.locator("#presence")).to_have_attribute("data-state", CONNECTED)
+
+    visitor.page.evaluate("window.isAway = true")
+    visitor.page.wait_for_timeout(5_500)  # the renewal is not answered
+    expect(chat.locator("#presence")).to_have_attribute("data-state", CONNECTED)
+    reconnect(visitor)
+    expect(chat.locator("#banner")).to_contain_text("Reconnecting")
+    visitor.say("Do you ship to Peru?")
+    visitor.page.evaluate("window.isAway = false")
+
+    expect(visitor.said("Do you ship to Peru?")).to_have_count(1)
+    expect(chat.locator("#presence")).to_have_attribute("data-state", CONNECTED)
+    assert visitor.errors == []
+
+
 @pytest.mark.parametrize("is_chosen_first", [True, False], ids=["before", "while greeting"])
 def test_what_the_customer_before_chose_while_the_line_came_up_is_not_done_for_the_next(
     visit, product: Product, is_chosen_first: bool
