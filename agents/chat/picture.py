@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Max
+from django.utils import timezone
 
 from accounts.identity import Identity
 from accounts.models import Role, Shop
@@ -128,13 +129,19 @@ def changes(following: Following) -> list[Frame]:
     return frames
 
 
+def expiry(identity: Identity) -> Frame:
+    """When the token ends, and in how many seconds: a browser's clock may be wrong."""
+    left = (identity.expires_at - timezone.now()).total_seconds()
+    return {"expires_at": identity.expires_at.isoformat(), "expires_in": max(0, int(left))}
+
+
 def _frame_of(identity: Identity, ticket: Ticket | None) -> Frame:
     shop = Shop.objects.get(pk=identity.shop_id)
     return {
         "type": "snapshot",
         "shop": {"name": shop.name},
         "customer": {"id": identity.external_id, "name": identity.name},
-        "expires_at": identity.expires_at.isoformat(),
+        **expiry(identity),
         "is_demo_model": events.is_demo_model(),
         "ticket": None if ticket is None else _ticket_data(ticket),
         "speaker": "agent" if ticket is None else ticket.speaker,

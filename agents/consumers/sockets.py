@@ -21,7 +21,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.identity import IdentityError
-from agents.chat import answers, frames
+from agents.chat import answers, frames, picture
 from agents.chat.allowance import Place, Rate
 from agents.chat.answers import RefusedError, Session
 from agents.consumers.doorbell import Doorbell
@@ -270,10 +270,8 @@ class ChatSocket:
             refused = RefusedError("unauthenticated", "That token is not valid.")
             await self._tell([answers.error("token", "", refused)])
         else:
-            expires_at = session.identity.expires_at.isoformat()
-            await self._tell(
-                [{"type": "done", "for": "token", "ref": "", "expires_at": expires_at}]
-            )
+            ends = picture.expiry(session.identity)
+            await self._tell([{"type": "done", "for": "token", "ref": "", **ends}])
             self._news.set()
 
     async def _tell(self, told: Iterable[Event]) -> None:

@@ -133,7 +133,7 @@ export class Transport {
       this.renew();
       return;
     } else if (frame.type === "done" && frame.for === "token") {
-      this.renewBefore(frame.expires_at);
+      this.renewBefore(frame);
       return;
     }
     if (frame.type !== "pong") this.onFrame(frame);
@@ -153,7 +153,7 @@ export class Transport {
     this.hasWorked = true;
     this.failures = 0;
     this.refusals = 0;
-    this.renewBefore(frame.expires_at);
+    this.renewBefore(frame);
     this.onState("open");
   }
 
@@ -205,13 +205,15 @@ export class Transport {
     }, PING_MS);
   }
 
-  renewBefore(expiresAt) {
+  /* By how long it has left, and not by the clock here, which may be wrong by hours. */
+  renewBefore({ expires_at: expiresAt, expires_in: seconds }) {
     // Who polls is told the same each time, more often than the shortest wait.
     if (this.timers.renew && this.expiresAt === expiresAt) return;
     this.expiresAt = expiresAt;
     clearTimeout(this.timers.renew);
-    const left = new Date(expiresAt).getTime() - Date.now() - RENEW_BEFORE_MS;
-    this.timers.renew = setTimeout(() => this.renew(), Math.max(5000, left));
+    // A service of the version before tells of the end alone.
+    const left = (seconds ?? (Date.parse(expiresAt) - Date.now()) / 1000) * 1000 - RENEW_BEFORE_MS;
+    this.timers.renew = setTimeout(() => this.renew(), Math.max(RENEW_AGAIN_MS, left));
   }
 
   async renew() {

@@ -340,6 +340,7 @@ async def test_an_expired_token_hears_nothing_until_it_is_renewed(desk: Desk, ad
     assert (opened["code"], say["code"]) == ("unauthenticated", "unauthenticated")
     assert {frame["type"] for frame in heard} == {"snapshot", "auth_expired", "error"}
     assert (renewed["type"], renewed["for"]) == ("done", "token")
+    assert heard[0]["expires_in"] <= 2 < renewed["expires_in"]
     assert [item["text"] for item in shown["messages"]] == ["Where is my order 1045?"]
 
 
