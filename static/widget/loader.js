@@ -56,7 +56,7 @@
   var host, root, wrap, launcher, badge, panel, frame;
   var isOpen = false, isHidden = false, isReady = false;
   var identify = null, locale = "", theme = "auto", unread = 0;
-  var later = [];
+  var later = [], early = [];
   var handlers = {};
 
   function emit(event, detail) {
@@ -231,6 +231,7 @@
 
   var api = {
     open: function () {
+      if (!host) early.push(["open"]);
       if (isOpen || isHidden || !host) return;
       makeFrame();
       isOpen = true;
@@ -254,7 +255,9 @@
     hide: function () { api.close(); isHidden = true; show(); },
     identify: function (callback) {
       identify = typeof callback === "function" ? callback : null;
-      if (isReady) post({ type: "identity", canIdentify: !!identify });
+      // A frame still to come asks by itself, unless it will first be told to forget everybody.
+      if (isReady || later.some(function (message) { return message.type === "reset"; }))
+        tell({ type: "identity", canIdentify: !!identify });
     },
     reset: function () {
       identify = null;
@@ -292,7 +295,7 @@
 
   function start() {
     build();
-    ((waiting && waiting.q) || []).forEach(function (call) { countersign.apply(null, call); });
+    ((waiting && waiting.q) || []).concat(early).forEach(function (call) { countersign.apply(null, call); });
   }
   if (document.body) start();
   else document.addEventListener("DOMContentLoaded", start);

@@ -214,6 +214,20 @@ def test_the_page_is_told_of_a_sign_in_that_has_ended_and_of_no_other(
     assert (never_signed_in, ended, page.evaluate("ended")) == (0, 1, 1)
 
 
+def test_what_is_asked_before_the_page_has_a_body_is_done(visit, site: Site, product: Product):
+    site.html = (
+        f'<!doctype html><title>Elsewhere</title><script src="{product.url}/widget.js" '
+        'data-widget-key="demo"></script><script>countersign("open")</script><body>'
+    )
+    product.allow_origin(site.url)
+    visitor = visit()
+
+    visitor.page.goto(site.url)
+
+    expect(visitor.chat.locator("#disclosure")).to_contain_text("Please sign in")
+    assert visitor.errors == []
+
+
 def test_on_a_phone_held_sideways_the_chat_has_the_whole_screen(visit):
     visitor = visit(viewport={"width": 844, "height": 390})
     visitor.open_as("cleo")

@@ -29,6 +29,19 @@ def give(visitor: Visitor, customer: str, **options: Any) -> None:
     visitor.page.evaluate("token => { window.token = token; }", token)
 
 
+def test_whoever_signs_in_after_a_sign_out_on_the_same_page_is_let_in(visit):
+    """The chat is opened for the first time only then: its frame is told of all three at once."""
+    visitor = visit()
+    visitor.sign_in("esther")
+    visitor.page.evaluate("countersign('reset')")
+    sign_in_as(visitor, "cleo")
+
+    visitor.open()
+
+    assert visitor.frame.evaluate("sessionStorage.getItem('countersign:customer')") == '"cleo"'
+    assert visitor.errors == []
+
+
 CALLBACK = """countersign("identify", () => {
     if (window.isAway) throw new Error("The shop cannot be reached");
     return window.token;
