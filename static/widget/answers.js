@@ -15,9 +15,10 @@ export class Answers {
     const frame = {
       type: "decide", task: action.task, step: action.step, digest: action.digest, decision, decision_id: id,
     };
-    const problem = this.send(frame) ? "" : t("reconnecting");
+    const isUnsaid = !this.send(frame);
+    const problem = isUnsaid ? t("reconnecting") : "";
     this.store.answers.set(`${action.task}:${action.step}`, {
-      id, frame, status: action.status, state: action.state, problem, isLost: false,
+      id, frame, status: action.status, state: action.state, problem, isUnsaid, isLost: false,
     });
   }
 
@@ -32,6 +33,8 @@ export class Answers {
 
   /* Once it is known how things stand: what looks different by now has been answered. */
   giveAgain() {
+    const { answers } = this.store;
+    for (const [key, { isUnsaid }] of answers) if (isUnsaid) answers.delete(key);
     this.each((answer) => answer.isLost, (answer) => ({ ...answer, isLost: !this.send(answer.frame) }));
   }
 

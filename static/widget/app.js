@@ -11,6 +11,7 @@ import { Store } from "./store.js";
 import { speak, t, tag } from "./strings.js";
 import { Timeline } from "./timeline.js";
 import { Transport } from "./transport.js";
+import { Wish } from "./wish.js";
 import { nowText } from "./words.js";
 
 const MAX_TEXT = 4000;
@@ -27,13 +28,14 @@ const timeline = new Timeline({
 const bridge = new Bridge(JSON.parse(page.origins), hear);
 const transport = new Transport({
   key: page.key, token: () => bridge.token(), where: () => ({ ...store.where(), locale: tag() }),
-  whose, onFrame, onState, onOtherCustomer: () => { wipe(); forget(); transport.restart(); },
+  whose, onFrame, onState, onLost, onOtherCustomer: () => { wipe(); forget(); transport.restart(); },
 });
 const outbox = new Outbox({ store, send: (frame) => transport.send(frame) });
 const answers = new Answers({ store, send: (frame) => transport.send(frame) });
+const wish = new Wish((frame) => transport.send(frame));
 const forms = new Forms({
   root: $("needs"), button: $("needs-button"), own: () => store.own, mentioned: () => store.mentioned,
-  onOpened: askForOrders, onSubmit: sendForm,
+  onOpened: askForOrders, onSubmit: sendForm, send: (frame) => transport.send(frame),
   onClosed: (hadFocus) => { wasOffered = store.newestTask; if (hadFocus) $("text").focus(); },
 });
 
@@ -84,6 +86,7 @@ function wipe() {
   store.wipe();
   timeline.clear();
   wasOffered = null;
+  wish.forget();
   waitsForStaffNote = false;
   keep("outbox", null);
   keep("ticket", null);
@@ -105,6 +108,7 @@ function onFrame(frame) {
   if (frame.type === "orders") forms.ordersCame();
   if (frame.type === "done" && frame.for === "say") outbox.taken(frame);
   if (frame.type === "done" && frame.for === "form") forms.taken(frame.ref);
+  if (["done", "error"].includes(frame.type) && frame.for === "person") wish.forget();
   if (isNews && frame.message.author !== "customer") {
     bridge.tell({ type: "message", author: frame.message.author });
     if (!isOpen) count();
@@ -118,9 +122,11 @@ function welcome(frame) {
   keep("customer", frame.customer.id);
   store.apply(frame);
   keep("ticket", store.ticket ? store.ticket.id : store.wanted);
-  draw({ isHistory: !isSame });
   outbox.flush();
   answers.giveAgain();
+  forms.giveAgain();
+  wish.tell();
+  draw({ isHistory: !isSame });
   if (forms.isOpen) askForOrders();
   if (!isOpen) count();
 }
@@ -129,11 +135,15 @@ function onState(now) {
   state = now;
   // Whoever never was signed in, or has signed out, has no sign-in that could have ended.
   if (now === "signed-out" && transport.current) bridge.tell({ type: "authExpired" });
-  // Whatever was on its way is sent again once we know who we are.
-  if (now !== "open") forms.lost();
-  if (now !== "open") outbox.lost();
-  if (now !== "open") answers.lost();
   draw();
+}
+
+/* Whatever was on its way is sent again once we know who we are. */
+function onLost() {
+  forms.lost();
+  outbox.lost();
+  answers.lost();
+  wish.lost();
 }
 
 function refused(frame) {
@@ -182,12 +192,11 @@ function decide(action, decision) {
 }
 
 function sendForm({ id, tool, arguments: filled }) {
-  const sent = { id: id || newId(), isSent: false };
-  sent.isSent = transport.send({
-    type: "form", tool, arguments: filled, client_message_id: sent.id, ticket: store.goesTo,
-  });
+  const frame = {
+    type: "form", tool, arguments: filled, client_message_id: id || newId(), ticket: store.goesTo,
+  };
   bridge.tell({ type: "used" });
-  return sent;
+  return { id: frame.client_message_id, frame, isSent: transport.send(frame) };
 }
 
 function askForOrders() {
@@ -222,6 +231,7 @@ function draw(options) {
   $("closed").hidden = !isClosed;
   $("composer").hidden = isOut;
   $("person").hidden = isOut || isWithPerson;
+  $("person").textContent = t(wish.isOpen ? "personAsked" : "person");
   $("needs-button").disabled = state !== "open";
   if (isOut) forms.close();
   offerForms();
@@ -364,7 +374,7 @@ $("text").addEventListener("keydown", (event) => {
 $("stop").addEventListener("click", () => {
   if (store.liveTask) transport.send({ type: "cancel", task: store.liveTask.id });
 });
-$("person").addEventListener("click", () => transport.send({ type: "person" }));
+$("person").addEventListener("click", () => { wish.make(); draw(); });
 $("menu-button").addEventListener("click", () => menu($("menu").hidden));
 $("earlier").addEventListener("click", () => {
   timeline.stay();

@@ -34,8 +34,8 @@ export const CHOICES = Object.keys(FORMS);
 const ICONS = { find_orders: "parcel", refund_order: "back", cancel_order: "cross", change_address: "pin" };
 
 export class Forms {
-  constructor({ root, button, own, mentioned, onOpened, onSubmit, onClosed }) {
-    Object.assign(this, { root, button, own, mentioned, onOpened, onSubmit, onClosed });
+  constructor({ root, button, own, mentioned, onOpened, onSubmit, send, onClosed }) {
+    Object.assign(this, { root, button, own, mentioned, onOpened, onSubmit, send, onClosed });
     this.chosen = "";
     this.isOffered = false; // by us, because the assistant is away
     this.sent = null;
@@ -87,6 +87,7 @@ export class Forms {
     this.draw();
     if (kept) this.picker.restore(kept);
     for (const { id, value } of written) document.getElementById(id).value = value;
+    if (this.isUnderWay) this.busy(true);
     controls()[focused]?.focus();
   }
 
@@ -123,7 +124,11 @@ export class Forms {
       el("p", { class: "fate is-bad", role: "alert", hidden: true }),
       this.chosen === "find_orders" ? null : el("p", { class: "small", text: t("formNothingYet") }),
       el("button", { class: "yes", type: "submit", text: t(this.chosen === "find_orders" ? "formLookUp" : "formGoOn") }));
-    form.addEventListener("input", (event) => { this.sent = null; this.clear(event.target); });
+    form.addEventListener("input", (event) => {
+      // What is under way stays what it was; what is filled in otherwise after a refusal is another.
+      if (!this.isUnderWay) this.sent = null;
+      this.clear(event.target);
+    });
     return [form];
   }
 
@@ -173,7 +178,8 @@ export class Forms {
     this.sent = this.onSubmit({ id: this.sent && this.sent.id, tool: this.chosen, arguments: { ...filled(form), ...this.picker.values() } });
     this.sent.hadFocus = hadFocus;
     this.busy(this.sent.isSent);
-    if (!this.sent.isSent) this.complain(t("reconnecting"));
+    this.sent.isUnsaid = !this.sent.isSent;
+    if (this.sent.isUnsaid) this.complain(t("reconnecting"));
   }
 
   /* The service has taken it: the conversation shows the rest. */
@@ -183,16 +189,28 @@ export class Forms {
 
   refused(frame) {
     if (!this.sent || this.sent.id !== frame.ref) return;
+    this.sent.isSent = false;
     this.busy(false);
     const named = Object.keys(frame.faults || {}).map((name) => [name.startsWith("items.") ? "items" : name, t("fieldWrong")]);
     if (!this.blameAll(Object.fromEntries(named))) this.complain(frame.message);
   }
 
+  /* Its line went: it may have been taken or not. */
   lost() {
-    if (!this.sent || !this.sent.isSent) return;
-    this.sent = { ...this.sent, isSent: false };
-    this.busy(false);
-    this.complain(t("notSent"));
+    if (this.sent?.isSent) this.sent = { ...this.sent, isSent: false, isLost: true };
+  }
+
+  /* There is a line again. What was lost goes once more, as the same request. */
+  giveAgain() {
+    if (!this.sent) return;
+    const { isLost, isUnsaid, frame } = this.sent;
+    if (isLost) this.sent.isSent = this.send(frame);
+    if (this.sent.isSent) this.sent.isLost = false;
+    else if (isUnsaid) this.root.querySelector("form > .fate").hidden = true;
+  }
+
+  get isUnderWay() {
+    return Boolean(this.sent && (this.sent.isSent || this.sent.isLost));
   }
 
   busy(isBusy) {

@@ -15,6 +15,7 @@ const en = {
   stop: "Stop",
   stopping: "Stopping…",
   person: "Talk to a person",
+  personAsked: "Asking for a person…",
   you: "You",
   disclosure:
     "You are talking to {shop}'s AI assistant. It can look things up and prepare changes, " +
@@ -175,6 +176,7 @@ const de = {
   stop: "Anhalten",
   stopping: "Wird angehalten…",
   person: "Mit einem Menschen sprechen",
+  personAsked: "Ein Mensch wird gerufen…",
   you: "Sie",
   disclosure:
     "Sie sprechen mit dem KI-Assistenten von {shop}. Er kann nachsehen und Änderungen vorbereiten, " +

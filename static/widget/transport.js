@@ -2,7 +2,8 @@
 
    `where()` tells what to resume: the ticket, and what of it is known; `whose()` the customer whose
    ticket that is, or null. `onFrame` gets every frame, `onState` one of connecting, open,
-   reconnecting, offline, signed-out, crowded; `onOtherCustomer` is called when the service knows
+   reconnecting, offline, signed-out, crowded; `onLost` is called whenever a line goes, for whatever
+   reason: what was on it may not have arrived; `onOtherCustomer` is called when the service knows
    somebody else here, of whom nothing has been shown nor asked yet. */
 
 const PROTOCOL = "chat.v1";
@@ -25,8 +26,8 @@ const OF_CONVERSATION = new Set([
 ]);
 
 export class Transport {
-  constructor({ key, token, where, whose, onFrame, onState, onOtherCustomer }) {
-    Object.assign(this, { key, token, where, whose, onFrame, onState, onOtherCustomer });
+  constructor({ key, token, where, whose, onFrame, onState, onLost, onOtherCustomer }) {
+    Object.assign(this, { key, token, where, whose, onFrame, onState, onLost, onOtherCustomer });
     this.socket = null;
     this.current = null; // the token that was given last
     this.wanted = false;
@@ -87,6 +88,7 @@ export class Transport {
     const socket = this.socket;
     this.socket = null;
     if (socket) socket.close(1000);
+    this.onLost();
   }
 
   async connect() {

@@ -1,10 +1,11 @@
 """A line that goes while the customer's answer is on it: the answer arrives all the same, once."""
 
 import json
+from typing import Any
 
 from playwright.sync_api import Route, WebSocketRoute, expect
 
-from tests.browser.visitor import Visitor, visit
+from tests.browser.visitor import CONNECTED, Visitor, visit
 from tests.live import Product
 
 __all__ = ["visit"]
@@ -15,8 +16,8 @@ class LineThatGoes:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.lost: list[str] = []
-        self.sent: list[str] = []
+        self.lost: list[dict[str, Any]] = []
+        self.sent: list[dict[str, Any]] = []
 
     def connect(self, socket: WebSocketRoute) -> None:
         server = socket.connect_to_server()
@@ -26,11 +27,30 @@ class LineThatGoes:
             if frame["type"] != self.kind:
                 server.send(message)
             elif not self.lost:
-                self.lost.append(frame["decision_id"])
+                self.lost.append(frame)
                 socket.close(code=1011)
             else:
-                self.sent.append(frame["decision_id"])
+                self.sent.append(frame)
                 server.send(message)
+
+        socket.on_message(from_page)
+
+
+class LineThatKeeps:
+    """Passes on what a page says, but for the first frame of one kind, which goes nowhere."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.has_kept = False
+
+    def connect(self, socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def from_page(message: str | bytes) -> None:
+            if self.has_kept or json.loads(message)["type"] != self.kind:
+                server.send(message)
+            else:
+                self.has_kept = True
 
         socket.on_message(from_page)
 
@@ -102,3 +122,71 @@ def test_a_yes_that_http_did_not_take_is_given_once_more(visit, product: Product
     expect(visitor.chat.locator(".card.receipt")).to_contain_text("$60.00")
     assert len(refused) == 1
     assert [effect["amount"] for effect in product.shop.effects(order_id=order)] == [6_000]
+
+
+def test_a_wish_for_a_person_that_the_line_took_with_it_is_heard(visit):
+    line = LineThatGoes("person")
+    visitor = visit()
+    visitor.page.route_web_socket("**/ws/chat/", line.connect)
+    chat = visitor.open_as("esther")
+    visitor.begin_anew()
+    chat.get_by_role("button", name="Talk to a person").click()
+    expect(chat.get_by_role("button", name="Asking for a person…")).to_be_visible()
+
+    expect(chat.locator("#presence")).to_have_attribute("data-state", "person")
+    assert (len(line.lost), len(line.sent)) == (1, 1)
+    assert visitor.errors == []
+
+
+def test_a_form_that_the_line_took_with_it_is_given_once_more_as_the_same(visit, product: Product):
+    line = LineThatGoes("form")
+    visitor = visit()
+    visitor.page.route_web_socket("**/ws/chat/", line.connect)
+    customer, order = product.newcomer()
+    chat = visitor.open_as(customer)
+    chat.get_by_role("button", name="What do you need?").click()
+    chat.get_by_role("button", name="Get a refund").click()
+    chat.get_by_label("Order", exact=True).select_option(order)
+    chat.get_by_label("Reason").select_option("damaged")
+    chat.get_by_role("button", name="Continue").click()
+    chat.get_by_label("Amount").fill("1.00")  # too late for what is under way
+
+    expect(chat.locator(".card.action")).to_contain_text("Refund $60.00")
+    expect(chat.locator("#needs")).to_be_hidden()
+    assert line.lost == line.sent
+
+
+def test_what_is_under_way_when_the_language_changes_arrives(visit):
+    """Another language greets anew: a line that is put down takes along what is on it, too."""
+    line = LineThatKeeps("say")
+    visitor = visit()
+    visitor.page.route_web_socket("**/ws/chat/", line.connect)
+    visitor.open_as("esther")
+    visitor.begin_anew()
+    visitor.say("Do you ship to Iceland?")
+    visitor.wait_until(lambda: line.has_kept)
+    visitor.page.evaluate('countersign("setLocale", "en-GB")')
+
+    expect(visitor.said("Do you ship to Iceland?")).to_have_count(1)
+    assert visitor.errors == []
+
+
+def test_a_yes_said_without_a_line_is_not_said_to_be_reconnecting_once_there_is_one(
+    visit, product: Product
+):
+    visitor = visit()
+    order = ask_for_refund(visitor, product)
+    yes = visitor.chat.get_by_role("button", name="Yes, go ahead: Refund $60.00")
+    expect(yes).to_be_visible()
+    visitor.context.set_offline(True)
+    expect(visitor.chat.locator("#banner")).to_contain_text("offline")
+    yes.click()
+    card = visitor.chat.locator(".card.action")
+    expect(card.get_by_role("alert")).to_contain_text("Reconnecting")
+
+    visitor.context.set_offline(False)
+
+    expect(visitor.chat.locator("#presence")).to_have_attribute("data-state", CONNECTED)
+    expect(card.get_by_role("alert")).to_have_count(0)
+    expect(yes).to_be_enabled()
+    assert product.shop.effects(order_id=order) == []
