@@ -7,6 +7,9 @@ import { keep, recall } from "./memory.js";
 export const newId = () =>
   Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 
+/* What no frame may hold: half of a character, as a page's prefill may end with, and NUL. */
+const clean = (text) => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\0", "");
+
 export class Outbox {
   constructor({ store, send }) {
     Object.assign(this, { store, send });
@@ -17,26 +20,34 @@ export class Outbox {
   }
 
   add(text, ticket) {
-    this.put([...this.store.outbox, { id: newId(), text, ticket, problem: "", isSent: false }]);
+    this.put([...this.store.outbox, { id: newId(), text: clean(text), ticket, problem: "", isSent: false }]);
     this.flush();
   }
 
-  /* Send what waits, if there is a line. */
+  /* Send what waits, if there is a line. Of several that would begin a conversation the first does, and
+     the others wait for its number: they are for the same one. */
   flush() {
+    let isBeginning = this.store.outbox.some((sent) => sent.isSent && !sent.problem && sent.ticket === "new");
     this.store.outbox = this.store.outbox.map((sent) => {
-      if (sent.isSent || sent.problem) return sent;
+      // What was written before we knew where we are is for where we turned out to be.
+      const ticket = sent.ticket ?? this.store.goesTo;
+      if (sent.isSent || sent.problem || (isBeginning && ticket === "new")) return sent;
       const isSent = this.send({
-        type: "say", text: sent.text, client_message_id: sent.id, ticket: sent.ticket,
+        type: "say", text: sent.text, client_message_id: sent.id, ticket,
       });
-      return { ...sent, isSent };
+      isBeginning ||= isSent && ticket === "new";
+      return isSent ? { ...sent, ticket, isSent } : sent;
     });
   }
 
   /* A message that the service had already taken is told of by nothing but this. */
   taken({ ref, ticket, seq }) {
     const { store } = this;
-    const isKnown = store.ticket && store.ticket.id === ticket && store.message.has(seq);
-    this.put(isKnown ? store.outbox.filter((sent) => sent.id !== ref) : store.outbox);
+    // One for a conversation that is not the one shown will not be told of here.
+    const isSettled = store.ticket && (store.ticket.id !== ticket || store.message.has(seq));
+    store.began(ref, ticket);
+    this.put(isSettled ? store.outbox.filter((sent) => sent.id !== ref) : store.outbox);
+    this.flush();
   }
 
   refused({ ref, code, message }) {
@@ -45,6 +56,7 @@ export class Outbox {
       const ticket = code === "ticket-closed" ? "new" : sent.ticket;
       return { ...sent, ticket, isSent: true, problem: message };
     }));
+    this.flush();
   }
 
   retry(id) {

@@ -38,9 +38,19 @@ export class Store {
     this.delta = null;
   }
 
-  /* The conversation that a message or a form is for now. */
+  /* The conversation that a message or a form is for now: null for the one that we shall turn out to
+     be in, while that is not known. */
   get goesTo() {
-    return !this.ticket || this.ticket.status === "closed" ? "new" : this.ticket.id;
+    if (!this.ticket) return this.wanted === "new" ? "new" : null;
+    return this.ticket.status === "closed" ? "new" : this.ticket.id;
+  }
+
+  /* A message of ours is in this conversation. When it began it, the others that were to begin one
+     go on in it. */
+  began(id, ticket) {
+    const first = this.outbox.find((sent) => sent.id === id);
+    if (!first || first.ticket !== "new") return;
+    this.outbox = this.outbox.map((sent) => (sent !== first && sent.ticket === "new" ? { ...sent, ticket } : sent));
   }
 
   where() {
@@ -74,6 +84,8 @@ export class Store {
     this.customer = frame.customer;
     this.isDemoModel = frame.is_demo_model;
     this.ticket = frame.ticket;
+    // More has come than a snapshot holds: what was known before the gap comes again when asked for.
+    if (frame.has_earlier && frame.messages[0].seq > this.after().message + 1) this.message = new Map();
     this.hasEarlier = this.hasEarlier || frame.has_earlier;
     for (const kind of Object.keys(KEYS)) {
       for (const item of frame[`${kind}s`]) this.lay(kind, item);
@@ -90,7 +102,7 @@ export class Store {
     if (!this.delta) return null;
     const task = this.task.get(this.delta.task);
     const step = this.step.get(`${this.delta.task}:${this.delta.step}`);
-    const isWritten = !task || !task.is_live || (step && step.status === "finished");
+    const isWritten = !task || !task.is_live || task.waits_for || (step && step.status === "finished");
     return isWritten ? null : this.delta;
   }
 
@@ -107,6 +119,7 @@ export class Store {
   lay(kind, item) {
     this[kind].set(KEYS[kind](item), item);
     if (kind === "message" && item.client_message_id) {
+      this.began(item.client_message_id, item.ticket);
       this.outbox = this.outbox.filter((sent) => sent.id !== item.client_message_id);
     }
     if (kind === "action") this.settleAnswer(item);

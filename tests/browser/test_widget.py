@@ -227,6 +227,28 @@ def test_a_choice_made_while_the_line_comes_up_is_kept(visit):
     expect(visitor.said("Do you ship abroad?")).to_have_count(0)
 
 
+def test_what_is_written_before_the_line_is_up_goes_to_the_conversation_that_is_open(visit):
+    line = SlowLine()
+    visitor = visit()
+    visitor.page.route_web_socket("**/ws/chat/", line.connect)
+    chat = visitor.open_as("esther")
+    visitor.begin_anew()
+    visitor.say("Do you ship to Malta?")
+    expect(chat.locator(".said[data-author=agent]")).to_have_count(1)
+    line.is_slow = True
+    visitor.page.reload()
+    visitor.page.get_by_role("button", name="Open chat").click()
+    visitor.say("And to Cyprus?")
+    visitor.say("How long would it take?")
+    visitor.wait_until(lambda: line.greeting is not None)
+    line.pass_on()
+
+    expect(visitor.said("How long would it take?")).to_have_count(1)
+    expect(visitor.said("And to Cyprus?")).to_have_count(1)
+    expect(visitor.said("Do you ship to Malta?")).to_have_count(1)
+    assert visitor.errors == []
+
+
 def test_the_keyboard_is_enough_and_the_focus_comes_back(visit):
     visitor = visit()
     page = visitor.sign_in("esther")

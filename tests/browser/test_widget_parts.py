@@ -35,7 +35,9 @@ TRANSPORT = """
 def test_a_token_is_renewed_by_how_long_it_has_left_whatever_the_clock_says(run: Run, told: str):
     """A clock that is behind by a month or more would have it renewed without a pause."""
     waits = run(
-        "async (told) => {" + TRANSPORT + """
+        "async (told) => {"
+        + TRANSPORT
+        + """
             const waits = [];
             const before = window.setTimeout;
             window.setTimeout = (_, pause) => { waits.push(pause); return 1; };
@@ -47,3 +49,122 @@ def test_a_token_is_renewed_by_how_long_it_has_left_whatever_the_clock_says(run:
     )
 
     assert waits == [540_000]
+
+
+STORE = """
+    const { Store } = await import("/static/widget/store.js");
+    const { Outbox } = await import("/static/widget/outbox.js");
+    const message = (seq) => ({ seq, ticket: 5, author: "agent", text: "", at: "", client_message_id: "" });
+    const snapshot = (seqs, has_earlier) => ({
+      type: "snapshot", customer: { id: "ada" }, is_demo_model: true, ticket: { id: 5, status: "open" },
+      has_earlier, messages: seqs.map(message), tasks: [], steps: [], actions: [], receipts: [],
+    });
+"""
+
+
+def test_more_news_than_a_snapshot_holds_leaves_no_gap(run: Run):
+    known = run(
+        "async () => {"
+        + STORE
+        + """
+            const store = new Store();
+            store.apply(snapshot([1, 2, 3], false));
+            store.apply(snapshot([4, 5], false));
+            const before = [...store.message.keys()];
+            store.apply(snapshot([9, 10], true));
+            return { before, after: [...store.message.keys()], asks: store.firstSeq, more: store.hasEarlier };
+        }"""
+    )
+
+    assert known == {"before": [1, 2, 3, 4, 5], "after": [9, 10], "asks": 9, "more": True}
+
+
+def test_what_is_written_at_once_into_a_new_conversation_is_one_conversation(run: Run):
+    """Also when the second is written before the first is taken, or while there was no line."""
+    said = run(
+        "async () => {"
+        + STORE
+        + """
+            const store = new Store();
+            store.clear("new");
+            const said = [];
+            const outbox = new Outbox({ store, send: (frame) => said.push([frame.text, frame.ticket]) > 0 });
+            outbox.add("one", store.goesTo);
+            outbox.add("two", store.goesTo);
+            const first = store.outbox[0].id;
+            outbox.taken({ ref: first, ticket: 5, seq: 1 });
+            return said;
+        }"""
+    )
+
+    assert said == [["one", "new"], ["two", 5]]
+
+
+def test_a_refusal_of_the_first_leaves_the_beginning_to_the_next(run: Run):
+    said = run(
+        "async () => {"
+        + STORE
+        + """
+            const store = new Store();
+            store.clear("new");
+            const said = [];
+            const outbox = new Outbox({ store, send: (frame) => said.push([frame.text, frame.ticket]) > 0 });
+            outbox.add("one", store.goesTo);
+            outbox.add("two", store.goesTo);
+            outbox.refused({ ref: store.outbox[0].id, code: "shop-unavailable", message: "Later" });
+            return said;
+        }"""
+    )
+
+    assert said == [["one", "new"], ["two", "new"]]
+
+
+def test_half_a_character_never_reaches_the_line(run: Run):
+    said = run(
+        "async () => {"
+        + STORE
+        + """
+            const said = [];
+            const outbox = new Outbox({ store: new Store(), send: (frame) => said.push(frame.text) > 0 });
+            outbox.add("a\\ud83d", null);
+            outbox.add("b\\0c", null);
+            return said;
+        }"""
+    )
+
+    assert said == ["a\N{REPLACEMENT CHARACTER}", "bc"]
+
+
+def test_a_message_taken_in_a_conversation_that_is_not_shown_is_not_under_way_here(run: Run):
+    left = run(
+        "async () => {"
+        + STORE
+        + """
+            const store = new Store();
+            store.apply(snapshot([1], false));
+            const outbox = new Outbox({ store, send: () => true });
+            outbox.add("there", 4);
+            outbox.taken({ ref: store.outbox[0].id, ticket: 4, seq: 7 });
+            return store.outbox.length;
+        }"""
+    )
+
+    assert left == 0
+
+
+def test_a_reply_that_was_broken_off_does_not_stand_while_the_model_is_waited_for(run: Run):
+    shown = run(
+        "async () => {"
+        + STORE
+        + """
+            const store = new Store();
+            const task = (waits_for) => ({ type: "task", task: { id: 1, is_live: true, waits_for } });
+            store.apply(task(""));
+            store.apply({ type: "delta", task: 1, step: 2, text: "I have" });
+            const before = store.draft && store.draft.text;
+            store.apply(task("model"));
+            return [before, store.draft];
+        }"""
+    )
+
+    assert shown == ["I have", None]
