@@ -103,8 +103,11 @@ def exchange(request: HttpRequest) -> HttpResponse:
         return _refused(401, "unauthenticated", "Please sign in again.")
     try:
         asked = frames.parse_exchange(request.body.decode())
-    except (frames.FrameError, UnicodeDecodeError) as exc:
+    except UnicodeDecodeError as exc:
         return _refused(400, "bad-frame", str(exc))
+    except frames.FrameError as exc:
+        told = answers.error(exc.asked, exc.ref, RefusedError("bad-frame", str(exc)))
+        return JsonResponse(told, status=400)
     try:
         return JsonResponse({"frames": _exchange(found[1], asked)})
     except IdentityError:

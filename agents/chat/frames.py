@@ -1,5 +1,6 @@
 """What a chat client may say: the shape of each frame, and nothing of its meaning."""
 
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -12,12 +13,21 @@ MAX_FRAME = 64 * 1024  # bytes
 MAX_TOKEN = 8192  # characters
 
 Id = Annotated[int, Field(ge=1)]
-ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,80}$")]
+CLIENT_ID = r"^[A-Za-z0-9_.:-]{1,80}$"
+ClientId = Annotated[str, Field(pattern=CLIENT_ID)]
 Language = Annotated[str, Field(pattern=LOCALE, max_length=20)]
 
 
 class FrameError(ValueError):
-    """The text is no frame that we know; nothing came of it."""
+    """The text is no frame that we know; nothing came of it.
+
+    `asked` and `ref` are of the request that it was meant to be, as far as it says so.
+    """
+
+    def __init__(self, message: str, asked: str = "", ref: str = "") -> None:
+        super().__init__(message)
+        self.asked = asked
+        self.ref = ref
 
 
 class Shape(BaseModel):
@@ -137,6 +147,7 @@ Frame = Hello | Token | Request | Ping
 _FRAME: TypeAdapter[Frame] = TypeAdapter(Annotated[Frame, Field(discriminator="type")])
 _EXCHANGE: TypeAdapter[Exchange] = TypeAdapter(Exchange)
 S = TypeVar("S")
+_REFS = {"say": "client_message_id", "form": "client_message_id", "decide": "decision_id"}
 
 
 def parse(text: str) -> Frame:
@@ -151,11 +162,23 @@ def parse_exchange(text: str) -> Exchange:
 
 def _read(shape: TypeAdapter[S], text: str) -> S:
     try:
-        return shape.validate_python(parse_object(text, max_bytes=MAX_FRAME))
+        found = parse_object(text, max_bytes=MAX_FRAME)
     except StrictJSONError as exc:
         raise FrameError(f"The frame is {exc}.") from exc
+    try:
+        return shape.validate_python(found)
     except ValidationError as exc:
-        raise FrameError(_first_fault(exc)) from exc
+        raise FrameError(_first_fault(exc), *_meant(found)) from exc
+
+
+def _meant(found: dict[str, Any]) -> tuple[str, str]:
+    """The type and the reference of a frame, alone or in an exchange, that has a shape of its own."""
+    inner = found.get("frame", found)
+    asked = inner.get("type") if isinstance(inner, dict) else None
+    if not isinstance(asked, str) or asked not in _REFS:
+        return "", ""
+    ref = inner.get(_REFS[asked])
+    return asked, ref if isinstance(ref, str) and re.fullmatch(CLIENT_ID, ref) else ""
 
 
 def ref_of(frame: Frame) -> str:

@@ -319,7 +319,7 @@ def _delta(draft: Event) -> Event:
 
 
 def _bad_frame(exc: frames.FrameError) -> Event:
-    return answers.error("", "", RefusedError("bad-frame", str(exc)))
+    return answers.error(exc.asked, exc.ref, RefusedError("bad-frame", str(exc)))
 
 
 def _code_of(ended: BaseExceptionGroup[HangUp]) -> int | None:

@@ -11,6 +11,7 @@ const LONGEST_MS = 30000;
 const PING_MS = 25000;
 const SILENCE_MS = 60000;
 const POLL_MS = 3000;
+const EXCHANGE_MS = 30000;
 const RENEW_BEFORE_MS = 60000;
 const RENEW_AGAIN_MS = 5000;
 const TRIES_BEFORE_POLLING = 3;
@@ -18,8 +19,7 @@ const UNAUTHENTICATED = 4401;
 const OTHER_CUSTOMER = 4403;
 const CROWDED = 4429;
 const NO_ANSWER = 1006;
-const TOO_MANY = 429; // of HTTP, as the next one
-const BROKEN = 500;
+const BAD_FRAME = 400; // of HTTP: a refusal, which says of what
 /* What tells of the conversation that is shown; the rest answers whoever asked, wherever they are now. */
 const OF_CONVERSATION = new Set([
   "snapshot", "ticket", "message", "task", "step", "action", "receipt", "delta", "earlier",
@@ -39,6 +39,7 @@ export class Transport {
     this.isReady = false;
     this.greetedFor = undefined; // the conversation that a greeting without an answer was for
     this.timers = {};
+    this.exchanged = Promise.resolve(); // when the last exchange has ended
     window.addEventListener("online", () => this.wanted && this.connect());
     window.addEventListener("offline", () => this.wanted && this.lose("offline"));
   }
@@ -249,8 +250,18 @@ export class Transport {
     if (run === this.run && this.wanted) this.timers.poll = setTimeout(() => this.poll(), POLL_MS);
   }
 
-  async exchange(frame) {
+  /* One after the other, as over a socket: no picture of before is laid over one of after. A list of
+     orders may keep us waiting for the shop; it waits for nobody, and nobody for it. */
+  exchange(frame) {
     const run = this.run;
+    if (frame && frame.type === "orders") return this.request(frame, run);
+    const turn = this.exchanged.then(() => this.request(frame, run));
+    this.exchanged = turn;
+    return turn;
+  }
+
+  async request(frame, run) {
+    if (run !== this.run) return;
     const asked = this.where();
     let response;
     try {
@@ -258,6 +269,7 @@ export class Transport {
         method: "POST",
         headers: { "Content-Type": "application/json", Authorization: `Bearer ${this.current}` },
         body: JSON.stringify({ key: this.key, frame, ...asked }),
+        signal: AbortSignal.timeout(EXCHANGE_MS),
       });
     } catch {
       if (run === this.run) this.closed(NO_ANSWER);
@@ -266,13 +278,18 @@ export class Transport {
     if (run !== this.run) return;
     if (response.status === 401) {
       this.closed(UNAUTHENTICATED);
-    } else if (response.status === TOO_MANY || response.status >= BROKEN) {
+    } else if (!response.ok && response.status !== BAD_FRAME) {
       this.closed(NO_ANSWER); // what was sent with it may not have been taken
-    } else if (response.ok) {
-      const { frames } = await response.json();
+    } else {
+      const told = await response.json().catch(() => null);
       if (run !== this.run) return;
+      const frames = response.ok ? told?.frames : told && [told];
+      if (!frames) {
+        this.closed(NO_ANSWER); // half an answer, or that of somebody in between
+        return;
+      }
       // Whoever has turned to another conversation meanwhile is not taken back to that one.
-      const isThere = this.where().ticket === asked.ticket;
+      const isThere = this.where().ticket === asked.ticket && !(frame && frame.type === "orders");
       frames.filter(({ type }) => isThere || !OF_CONVERSATION.has(type))
         .forEach((answer) => run === this.run && this.hear(answer));
     }

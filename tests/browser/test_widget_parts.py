@@ -168,3 +168,86 @@ def test_a_reply_that_was_broken_off_does_not_stand_while_the_model_is_waited_fo
     )
 
     assert shown == ["I have", None]
+
+
+POLLING = """
+    const answers = [];
+    window.fetch = (_, { body }) =>
+      new Promise((resolve) => answers.push({ frame: JSON.parse(body).frame, resolve }));
+    const answer = (frames) => new Response(JSON.stringify({ frames }));
+    const rest = () => new Promise((resolve) => setTimeout(resolve, 20));
+    const heard = [], states = [];
+    const transport = make({ onFrame: (frame) => heard.push(frame.type), onState: (now) => states.push(now) });
+    Object.assign(transport, { isPolling: true, isReady: true, wanted: true, current: "t" });
+"""
+
+
+def test_without_a_socket_too_no_older_picture_is_laid_over_a_newer_one(run: Run):
+    """The look that was under way when the customer said yes has an end before the yes is sent."""
+    told = run(
+        "async () => {"
+        + TRANSPORT
+        + POLLING
+        + """
+            transport.exchange(null);
+            await rest();
+            transport.send({ type: "decide" });
+            transport.send({ type: "orders" });
+            await rest();
+            const first = answers.map(({ frame }) => frame && frame.type);
+            answers[1].resolve(answer([{ type: "task" }, { type: "orders" }]));
+            answers[0].resolve(answer([{ type: "task" }]));
+            await rest();
+            const then = answers.map(({ frame }) => frame && frame.type);
+            answers[2].resolve(answer([{ type: "done", for: "decide" }, { type: "action" }]));
+            await rest();
+            transport.stop();
+            return { first, then, heard };
+        }"""
+    )
+
+    assert told["first"] == [None, "orders"]
+    assert told["then"] == [None, "orders", "decide"]
+    assert sorted(told["heard"][:2]) == ["orders", "task"]
+    assert told["heard"][2:] == ["done", "action"]
+
+
+def test_a_frame_that_the_service_refuses_is_refused_here_and_not_sent_for_ever(run: Run):
+    told = run(
+        "async () => {"
+        + TRANSPORT
+        + POLLING
+        + """
+            transport.send({ type: "say" });
+            await rest();
+            answers[0].resolve(new Response(JSON.stringify({ type: "error", for: "say" }), { status: 400 }));
+            await rest();
+            transport.stop();
+            return { heard, states };
+        }"""
+    )
+
+    assert told == {"heard": ["error"], "states": []}
+
+
+@pytest.mark.parametrize(
+    "answered",
+    ["new Response('x', { status: 403 })", "new Response('<html>', { status: 200 })"],
+    ids=["refused on the way", "no frames"],
+)
+def test_an_answer_that_is_not_the_services_own_is_a_line_that_went(run: Run, answered: str):
+    states = run(
+        "async () => {"
+        + TRANSPORT
+        + POLLING
+        + f"""
+            transport.send({{ type: "say" }});
+            await rest();
+            answers[0].resolve({answered});
+            await rest();
+            transport.stop();
+            return states;
+        }}"""
+    )
+
+    assert states == ["reconnecting"]

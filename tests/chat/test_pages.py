@@ -136,7 +136,11 @@ def test_an_odd_exchange_is_refused(client: Client, signer: Signer):
     ]
     answers = [_exchange(client, signer.sign(), **body) for body in odd]
 
+    say = {"type": "say", "text": "\u0085", "client_message_id": "m-1"}
+    named = _exchange(client, signer.sign(), frame=say)
+
     assert [answer.status_code for answer in answers] == [400] * len(odd)
+    assert (named.status_code, named.json()["for"], named.json()["ref"]) == (400, "say", "m-1")
     assert client.get("/widget/exchange").status_code == 405
     assert Message.objects.count() == 0
 
