@@ -28,7 +28,7 @@ TYPES: Final = frozenset(
         for kind in ("refund", "cancel", "change_address", "close_ticket")
         for what in ("succeeded", "failed", "needs_person", "reversed")
     }
-    | {"refund.arrived"}
+    | {"refund.arrived", "refund.overdue"}
     | {"task.handed_off", "task.failed", "ticket.reopened"}
     | {"adapter.paused", "adapter.resumed", "kill_switch.thrown", "kill_switch.released"}
 )

@@ -22,6 +22,7 @@ EXPIRE = "approvals.expire"
 TELL_SHOPS = "accounts.revocations"
 ERASE = "agents.erasures"
 LET_GO = "agents.retention"
+LOOK_AFTER = "agents.arrivals"
 
 logger = logging.getLogger(__name__)
 

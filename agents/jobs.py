@@ -10,6 +10,7 @@ from accounts import services as accounts
 from agents import dispatch, services, telemetry
 from agents.services import erasure, erasure_list, retention
 from approvals import services as approvals
+from tools import arrivals
 
 
 @shared_task(name=dispatch.ADVANCE, acks_late=True, ignore_result=True)
@@ -41,6 +42,11 @@ def erase(**_: Any) -> None:
 @shared_task(name=dispatch.LET_GO, ignore_result=True)
 def let_go(**_: Any) -> None:
     retention.let_go(now=timezone.now())
+
+
+@shared_task(name=dispatch.LOOK_AFTER, ignore_result=True)
+def look_after(**_: Any) -> None:
+    arrivals.look_after()
 
 
 @shared_task(name=dispatch.TELL_SHOPS, ignore_result=True)

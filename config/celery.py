@@ -28,6 +28,7 @@ app.conf.update(
         "tell shops of revocations": {"task": "accounts.revocations", "schedule": 30.0},
         "finish erasures": {"task": "agents.erasures", "schedule": 60.0},
         "let go of old texts": {"task": "agents.retention", "schedule": 600.0},
+        "look after refunds on their way": {"task": "agents.arrivals", "schedule": 20.0},
         "send notices": {"task": "accounts.notices", "schedule": 5.0},
         "look after exports": {"task": "audit.exports", "schedule": 20.0},
     },

@@ -8,7 +8,7 @@ from accounts.rights import get_countersigner
 from tools import operations, tickets
 from tools.clock import database_now
 from tools.models import Kind, Operation, Reversal, ShopEvent, State
-from tools.proof import TAKEN_BACK, Effect, told_since_sent
+from tools.proof import LOOK_UP, TAKEN_BACK, Effect, told_since_sent
 from tools.text import clean
 
 MAX_NOTE = 2000
@@ -29,8 +29,16 @@ def open_if_told(operation: Operation, *, now: datetime) -> bool:
     for told in told_since_sent(operation):
         effect = Effect.of_body(told.body)
         if effect is not None and effect.status in TAKEN_BACK:
-            return _open(operation, told.body, now)
+            event = ShopEvent.objects.get(shop_id=operation.shop_id, event_id=told.body["event"])
+            return _open(operation, event, told.body.get("reason", ""), now)
     return False
+
+
+def open_if_shown(operation: Operation, effect: Effect, *, now: datetime) -> bool:
+    """The same for what a look-up of ours has shown of this refund, which has succeeded."""
+    if effect.status not in TAKEN_BACK:
+        return False
+    return _open(operation, None, "", now)
 
 
 @transaction.atomic
@@ -53,22 +61,14 @@ def close_case(*, operation_id: int, user_id: int, note: str) -> Reversal:
     return case
 
 
-def _open(operation: Operation, body: dict[str, str], now: datetime) -> bool:
+def _open(operation: Operation, event: ShopEvent | None, reason: str, now: datetime) -> bool:
+    """Without an event it was a look-up that showed it."""
     if Reversal.objects.filter(operation=operation).exists():
         return False
-    event = ShopEvent.objects.get(shop_id=operation.shop_id, event_id=body["event"])
     Reversal.objects.create(
-        operation=operation,
-        event=event,
-        reason=clean(body.get("reason", ""), 150),
-        opened_at=now,
+        operation=operation, event=event, reason=clean(reason, 150), opened_at=now
     )
-    operations.record(
-        operation,
-        "reversed",
-        actor=f"shop:{operation.shop.slug}",
-        at=now,
-        data={"event": event.event_id, "type": event.kind},
-    )
+    data = {"source": LOOK_UP} if event is None else {"event": event.event_id, "type": event.kind}
+    operations.record(operation, "reversed", actor=f"shop:{operation.shop.slug}", at=now, data=data)
     tickets.desk().open_case(operation, now=now)
     return True

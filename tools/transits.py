@@ -1,10 +1,13 @@
 """Money of a refund that the shop has taken and calls pending: on its way until the shop tells more."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tools import operations
 from tools.models import Operation, Transit
 from tools.proof import effects_told, is_paid_out
+
+# How long the shop is given to tell by itself before it is asked.
+FIRST_LOOK = timedelta(minutes=1)
 
 
 def begin(operation: Operation, *, now: datetime) -> None:
@@ -14,7 +17,7 @@ def begin(operation: Operation, *, now: datetime) -> None:
     paid out: events may overtake an answer.
     """
     if not _is_told(operation):
-        Transit.objects.create(operation=operation, began_at=now)
+        Transit.objects.create(operation=operation, began_at=now, next_look_at=now + FIRST_LOOK)
 
 
 def end_if_told(operation: Operation, *, now: datetime) -> None:
@@ -22,12 +25,18 @@ def end_if_told(operation: Operation, *, now: datetime) -> None:
 
     In the transaction that has the operation's row locked. Money that came back is for `reversals`.
     """
+    if _is_told(operation):
+        end(operation, actor=f"shop:{operation.shop.slug}", now=now)
+
+
+def end(operation: Operation, *, actor: str, now: datetime) -> None:
+    """Note, once, that it was paid out; `actor` is who says so. With the operation's row locked."""
     transit = Transit.objects.filter(operation=operation, arrived_at=None).first()
-    if transit is None or not _is_told(operation):
+    if transit is None:
         return
     transit.arrived_at = now
     transit.save(update_fields=["arrived_at"])
-    operations.record(operation, "arrived", actor=f"shop:{operation.shop.slug}", at=now)
+    operations.record(operation, "arrived", actor=actor, at=now)
 
 
 def _is_told(operation: Operation) -> bool:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
-from tools.models import Operation, Reversal, State
+from tools.models import Inquiry, Operation, Reversal, State
 
 UNRESOLVED = (State.UNKNOWN, State.NEEDS_PERSON)
 OVERDUE = timedelta(hours=24)
@@ -29,10 +29,24 @@ def list_open_cases(*, shop_id: int | None) -> QuerySet[Reversal]:
     )
 
 
+def list_asked_about(*, shop_id: int | None) -> QuerySet[Operation]:
+    """Changes that have ended and that only a person can find the truth about, oldest first.
+
+    Money that came back is not among them while its case is open: it lies there already.
+    """
+    asked = Inquiry.objects.filter(operation=OuterRef("pk"), closed_at=None)
+    cases = Reversal.objects.filter(operation=OuterRef("pk"), closed_at=None)
+    operations = Operation.objects.filter(Exists(asked), ~Exists(cases))
+    if shop_id is not None:
+        operations = operations.filter(shop_id=shop_id)
+    return operations.select_related("customer__shop", "shop").order_by("finished_at", "pk")
+
+
 def count_for_people(*, shop_id: int | None) -> int:
     """How much waits at the desk for a person; what is still being looked up does not."""
     waiting = list_unresolved(shop_id=shop_id).filter(state=State.NEEDS_PERSON)
-    return waiting.count() + list_open_cases(shop_id=shop_id).count()
+    cases = list_open_cases(shop_id=shop_id).count()
+    return waiting.count() + cases + list_asked_about(shop_id=shop_id).count()
 
 
 def count_overdue(*, now: datetime) -> dict[str, int]:

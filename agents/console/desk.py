@@ -13,7 +13,7 @@ from accounts.step_up import doubt_about
 from agents.console import desk_forms, desk_sights
 from agents.console.conversation import conversation_of
 from agents.console.desk_sights import DeskSight
-from tools import reversals, settlement
+from tools import inquiries, reversals, settlement
 from tools.facts import look_up
 from tools.models import Operation, Settlement, State
 from tools.settlement import Showed
@@ -151,17 +151,16 @@ def turn_down(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 
 def close_case(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Say what was done about money that came back."""
+    """Say what was done about money that came back, or found out about what is asked."""
     found = _find(request, operation_id)
+    close = reversals.close_case if desk_sights.see(found).is_open_case else inquiries.close
     form = desk_forms.CloseCaseForm(request.POST)
     if not form.is_valid():
         refusal = Refusal(422, "Say what was done about it. The case stays open.", "case")
         return _page(request, desk_sights.see(found), refusal)
     try:
-        reversals.close_case(
-            operation_id=found.pk, user_id=user_of(request).pk, note=form.cleaned_data["note"]
-        )
-    except reversals.CaseError as exc:
+        close(operation_id=found.pk, user_id=user_of(request).pk, note=form.cleaned_data["note"])
+    except (reversals.CaseError, inquiries.InquiryError) as exc:
         return _page(request, desk_sights.see(found), Refusal(409, str(exc), "case"))
     return _back(found)
 

@@ -10,7 +10,7 @@ from audit.models import Event
 from audit.selectors import EventFilter, filter_events
 from tools import settlement, unresolved
 from tools.erasing import content_of
-from tools.models import Operation, Reversal, Settlement, State
+from tools.models import Inquiry, InquiryKind, Operation, Reversal, Settlement, State
 from tools.seal import BrokenSealError, Card, describe
 
 # Codes of ours, by their beginning, in words; what follows the beginning is added as it is.
@@ -30,6 +30,10 @@ _WHY = {
     "already_done": "The shop says that nothing was left to do: somebody else came first",
     "broken_seal": "The stored bytes are not the sealed ones",
 }
+_ASKED = {
+    InquiryKind.NO_END: "The shop still calls this refund pending, and is not asked any more",
+    InquiryKind.CONTRADICTED: "The shop says something else than how this ended",
+}
 BROKEN_TITLE = "The sealed bytes do not match their digest"
 EVENTS = 100
 
@@ -43,6 +47,8 @@ class DeskSight:
     content: dict[str, Any] = field(default_factory=dict)
     proposed: Settlement | None = None
     case: Reversal | None = None
+    # What is asked about it, now that it has ended.
+    asked: Sequence[Inquiry] = ()
 
     @property
     def title(self) -> str:
@@ -58,6 +64,8 @@ class DeskSight:
         """Why it lies here, in words."""
         if self.case is not None and self.is_open_case:
             return self.case.reason.replace("_", " ")
+        if self.asked:
+            return ". ".join(_ASKED[InquiryKind(one.kind)] for one in self.asked)
         reason = self.operation.reason
         for code, words in _WHY.items():
             if reason.startswith(code):
@@ -70,7 +78,9 @@ class DeskSight:
 
     @property
     def since(self) -> datetime | None:
-        return self.case.opened_at if self.case else self.operation.first_sent_at
+        if self.case is not None:
+            return self.case.opened_at
+        return self.asked[0].opened_at if self.asked else self.operation.first_sent_at
 
     @property
     def needs_person(self) -> bool:
@@ -87,7 +97,7 @@ class DeskSight:
     @property
     def may_change(self) -> bool:
         """Is there still something to wait for?"""
-        return not self.operation.is_final or self.is_open_case
+        return not self.operation.is_final or self.is_open_case or bool(self.asked)
 
     @property
     def is_about_an_order(self) -> bool:
@@ -105,7 +115,7 @@ class DeskSight:
     def state(self) -> str:
         """What must be equal for the page's forms to still be the right ones."""
         proposed = self.proposed.pk if self.proposed else 0
-        return f"{self.operation.state}-{proposed}-{int(self.is_open_case)}"
+        return f"{self.operation.state}-{proposed}-{int(self.is_open_case)}-{len(self.asked)}"
 
 
 @dataclass(frozen=True)
@@ -118,11 +128,14 @@ class Desk:
 
 def see_desk(user: User, *, limit: int) -> Desk:
     """What this person's shop has at the desk, each part oldest first."""
-    operations = unresolved.list_unresolved(shop_id=user.shop_id).prefetch_related("settlements")
+    operations = unresolved.list_unresolved(shop_id=user.shop_id).prefetch_related(
+        "settlements", "inquiries"
+    )
     cases = unresolved.list_open_cases(shop_id=user.shop_id)[:limit]
     sights = [see(operation) for operation in operations[:limit]]
     waiting = [sight for sight in sights if sight.needs_person]
     waiting += [see(case.operation, case=case) for case in cases]
+    waiting += [see(one) for one in unresolved.list_asked_about(shop_id=user.shop_id)[:limit]]
     return Desk(
         waiting=sorted(waiting, key=lambda sight: (str(sight.since), sight.operation.pk)),
         looking=[sight for sight in sights if not sight.needs_person],
@@ -141,11 +154,16 @@ def see(operation: Operation, *, case: Reversal | None = None) -> DeskSight:
     """One operation, with what is proposed for it and what came of it since."""
     proposed = next((row for row in operation.settlements.all() if row.status == "open"), None)
     case = case or (operation.reversal if operation.came_back else None)
+    asked = sorted((one for one in operation.inquiries.all() if not one.closed_at), key=_by_time)
     try:
         content = content_of(operation)
     except BrokenSealError:
-        return DeskSight(operation, proposed=proposed, case=case)
-    return DeskSight(operation, describe(content), content, proposed, case)
+        return DeskSight(operation, proposed=proposed, case=case, asked=asked)
+    return DeskSight(operation, describe(content), content, proposed, case, asked)
+
+
+def _by_time(inquiry: Inquiry) -> datetime:
+    return inquiry.opened_at
 
 
 def list_timeline(operation: Operation) -> Sequence[Event]:

@@ -15,7 +15,7 @@ from agents.models import LIVE, Task, Ticket
 from agents.services import tickets
 from agents.services.erasure import erase_tickets
 from audit import services as audit
-from tools.models import OPEN, Operation, Reversal
+from tools.models import OPEN, Inquiry, Operation, Reversal
 
 BY = "system"
 
@@ -40,6 +40,7 @@ def _let_go_of(shop: Shop, now: datetime, limit: int) -> int:
 def _due(shop: Shop, now: datetime) -> QuerySet[Ticket]:
     mine = Operation.objects.filter(ticket_id=OuterRef("pk"))
     cases = Reversal.objects.filter(operation__ticket_id=OuterRef("pk"), closed_at=None)
+    asked = Inquiry.objects.filter(operation__ticket_id=OuterRef("pk"), closed_at=None)
     return (
         Ticket.objects.filter(shop=shop, updated_at__lt=now - timedelta(days=shop.keep_texts_days))
         .exclude(subject=ERASED)
@@ -47,6 +48,7 @@ def _due(shop: Shop, now: datetime) -> QuerySet[Ticket]:
         .exclude(Exists(Task.objects.filter(ticket=OuterRef("pk"), status__in=LIVE)))
         .exclude(Exists(mine.filter(state__in=OPEN)))
         .exclude(Exists(cases))
+        .exclude(Exists(asked))
     )
 
 

@@ -49,6 +49,7 @@ FACTS = {
     "approvals_reminder": {"level", "recipient", "status"},
     "tools_attempt": {"request_digest", "outcome"},
     "tools_observation": {"source"},
+    "tools_inquiry": {"kind", "closed_by"},
     "tools_operation": {
         "kind", "order_id", "state", "idempotency_key", "digest", "currency", "required_roles",
         "granted_roles", "reference", "decided_by_role",

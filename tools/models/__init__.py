@@ -17,7 +17,14 @@ from tools.models.operations import (
     State,
 )
 from tools.models.rules import Finding, Gate, Switch, Verdict
-from tools.models.settlements import Reversal, Settlement, SettlementStatus, Transit
+from tools.models.settlements import (
+    Inquiry,
+    InquiryKind,
+    Reversal,
+    Settlement,
+    SettlementStatus,
+    Transit,
+)
 
 __all__ = [
     "ALREADY_DONE",
@@ -34,6 +41,8 @@ __all__ = [
     "Finding",
     "Gate",
     "History",
+    "Inquiry",
+    "InquiryKind",
     "Kind",
     "LookFirst",
     "Observation",

@@ -119,7 +119,8 @@ class Reversal(models.Model):
     """
 
     operation = models.OneToOneField(Operation, on_delete=models.PROTECT, related_name="reversal")
-    event = models.OneToOneField(ShopEvent, on_delete=models.PROTECT, related_name="+")
+    # None where a look-up of ours has shown it.
+    event = models.OneToOneField(ShopEvent, null=True, on_delete=models.PROTECT, related_name="+")
     reason = models.CharField(max_length=200, blank=True)
     opened_at = models.DateTimeField()
     closed_by = models.CharField(max_length=120, blank=True)
@@ -155,7 +156,57 @@ class Transit(models.Model):
     operation = models.OneToOneField(Operation, on_delete=models.PROTECT, related_name="transit")
     began_at = models.DateTimeField()
     arrived_at = models.DateTimeField(null=True)
+    # When the shop is asked about it again; None: at once.
+    next_look_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["next_look_at"], name="transit_out", condition=Q(arrived_at__isnull=True)
+            ),
+        ]
 
     @override
     def __str__(self) -> str:
         return f"transit of {self.operation_id}"
+
+
+class InquiryKind(models.TextChoices):
+    NO_END = "no_end"
+    CONTRADICTED = "contradicted"
+
+
+class Inquiry(models.Model):
+    """A question about a change that has ended, which only a person can find the answer to.
+
+    `no_end`: a refund that the shop goes on calling pending. `contradicted`: evidence that does not
+    fit how it ended. The operation stays as it ended. What was found out is on the trail alone.
+    """
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="inquiries")
+    kind = models.CharField(max_length=20, choices=InquiryKind.choices)
+    opened_at = models.DateTimeField()
+    closed_by = models.CharField(max_length=120, blank=True)
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="inquiry_once_of_a_kind", fields=["operation", "kind"]),
+            models.CheckConstraint(
+                name="inquiry_kind_valid", condition=Q(kind__in=InquiryKind.values)
+            ),
+            models.CheckConstraint(
+                name="inquiry_closed_by_whom_and_when",
+                condition=Q(closed_at__isnull=True, closed_by="")
+                | (Q(closed_at__isnull=False) & ~Q(closed_by="")),
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["opened_at"], name="inquiry_open", condition=Q(closed_at__isnull=True)
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.operation_id}"
