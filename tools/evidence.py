@@ -18,6 +18,7 @@ from accounts.models import Shop
 from audit import services as audit
 from tools import operations, reversals, transits
 from tools.clients.shapes import Currency, Id, Money, OrderId, Shape, ShortText, Word
+from tools.clock import database_now
 from tools.erasing import is_erased
 from tools.models import OPEN, Kind, Observation, Operation, ShopEvent, State
 from tools.proof import WEBHOOK, Effect
@@ -131,12 +132,16 @@ def _order(event_id: str, told: OrderTold) -> Told:
     return Told(event_id, ORDER_CHANGED, told.id, key, effect, version=told.version)
 
 
-def take(*, shop: Shop, told: Told, now: datetime) -> Taken:
-    """Keep an event, once. It changes no operation's state; whoever waits for one is woken."""
+def take(*, shop: Shop, told: Told) -> Taken:
+    """Keep an event, once. It changes no operation's state; whoever waits for one is woken.
+
+    When it came goes by the database's clock, as when things are sent does.
+    """
 
     def keep() -> Taken:
         known = _find(shop, told)
         operation = operations.lock(known) if known is not None else None
+        now = database_now()
         _mark_taken(shop, told.event_id, told.kind, operation, now)
         if operation is None:
             _note(shop, told.event_id, told.kind, "webhook.unmatched", now, order_id=told.order_id)
@@ -147,10 +152,11 @@ def take(*, shop: Shop, told: Told, now: datetime) -> Taken:
     return _once(shop, told.event_id, keep)
 
 
-def ignore(*, shop: Shop, event_id: str, kind: str, now: datetime) -> Taken:
+def ignore(*, shop: Shop, event_id: str, kind: str) -> Taken:
     """Note, once, an event of a kind that means nothing to us."""
 
     def keep() -> Taken:
+        now = database_now()
         _mark_taken(shop, event_id, kind, None, now)
         _note(shop, event_id, kind, "webhook.ignored", now)
         return Taken(is_new=True)

@@ -59,7 +59,6 @@ class WebhookView(ApiView):
 
 def _take(shop: Shop, event_id: str, document: dict[str, Any]) -> str:
     """What became of a signed event, in a word. Raises ProblemError: 422."""
-    now = timezone.now()
     if not isinstance(document.get("type"), str):
         raise problems.invalid("type", "An event says of what kind it is.")
     try:
@@ -71,9 +70,9 @@ def _take(shop: Shop, event_id: str, document: dict[str, Any]) -> str:
         ) from exc
     if told is None:
         kind = str(document.get("type"))[:60]
-        taken = evidence.ignore(shop=shop, event_id=event_id, kind=kind, now=now)
+        taken = evidence.ignore(shop=shop, event_id=event_id, kind=kind)
         return "ignored" if taken.is_new else "repeated"
-    taken = evidence.take(shop=shop, told=told, now=now)
+    taken = evidence.take(shop=shop, told=told)
     if not taken.is_new:
         return "repeated"
     return "accepted" if taken.operation else "unmatched"

@@ -250,7 +250,7 @@ class Shopfloor(RuleBasedStateMachine):
         told = evidence.read(f"evt_{effect['id']}", event_about(effect))
         assert told is not None
         for _ in range(times):
-            evidence.take(shop=self.world.row, told=told, now=timezone.now())
+            evidence.take(shop=self.world.row, told=told)
 
     # --- Who may what ---------------------------------------------------------------------------
 

@@ -4,12 +4,15 @@ import itertools
 import json
 import threading
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import Error, connection, transaction
 from django.utils import timezone
 
+from accounts.models import WebhookSecret
+from agents.api import webhooks
 from agents.models import Task
 from approvals.services import is_still_granted
 from audit.models import Event
@@ -143,6 +146,37 @@ def test_an_event_from_before_our_send_proves_nothing_about_it(buyer, teller):
 
     assert find_out(operation).state == State.UNKNOWN
     assert effects(buyer, operation) == []
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+def test_a_web_server_s_wrong_clock_makes_no_event_older_or_younger(
+    buyer, teller, monkeypatch, minutes
+):
+    operation = approved(buyer, buyer.order(4000))
+    if minutes > 0:  # from before the send: it proves nothing, whatever that clock says
+        skew(monkeypatch, minutes)
+        teller.told(about_refund(operation))
+        assert lost_by(buyer, operation).state == State.UNKNOWN
+        assert find_out(operation).state == State.UNKNOWN
+        return
+    lost_by(buyer, operation)
+    skew(monkeypatch, minutes)
+    teller.told(about_refund(operation))
+    assert find_out(operation).state == State.SUCCEEDED
+
+
+def skew(monkeypatch, minutes):
+    """The clock of the process that takes events is wrong by so much."""
+    wrong = SimpleNamespace(now=lambda: timezone.now() + timedelta(minutes=minutes))
+    monkeypatch.setattr(webhooks, "timezone", wrong)
+    WebhookSecret.objects.update(active_from=timezone.now() - timedelta(hours=1))
+
+
+def lost_by(buyer, operation):
+    buyer.shop.fault("error_before", scope={"path": "/refunds"}, times=1)
+    sent = send(operation)
+    buyer.shop.fault("error_before", scope={"path": "/effects"})
+    return sent
 
 
 def test_an_event_while_the_answer_is_on_its_way_changes_nothing_of_it(buyer, teller):
