@@ -128,7 +128,10 @@ def _changed_decision(
         customer_id=operation.customer_id, shop=operation.shop, now=now, before_id=operation.pk
     )
     roles = policy.required_roles(intent, shop=operation.shop, rolling_total=total, ruling=ruling)
-    if intent.request != content["request"] or not set(roles) <= set(operation.granted_roles):
+    # A cancellation's request names no amount, and people were shown one.
+    asked = (intent.request, intent.amount, intent.currency)
+    is_same = asked == (content["request"], content["amount"], content["currency"])
+    if not is_same or not set(roles) <= set(operation.granted_roles):
         return changed
     _keep(operation, "same_decision", Finding.ALLOW, ruling, now)
     return None

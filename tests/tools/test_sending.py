@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts import services as accounts
@@ -18,10 +18,11 @@ from audit.models import Event
 from tests.factories import ADDRESS, make_approved_operation
 from tests.tools.desk import approved, lease, look, send, trail, writes
 from tests.two_people import loosen
-from tools import adapters, sending
+from tools import adapters, execution, sending
 from tools.clients import capabilities
 from tools.clients.errors import UnavailableError
 from tools.clients.shop import ShopClient
+from tools.clock import database_now
 from tools.models import Finding, Gate, Operation, State, Switch, Verdict
 
 pytestmark = pytest.mark.django_db
@@ -329,6 +330,21 @@ def test_a_connection_that_was_never_made_has_done_nothing(buyer, monkeypatch):
 
     assert_held_back(buyer, operation, "unavailable")
     assert send(operation, epoch=2).state == State.SUCCEEDED
+
+
+def test_a_cancellation_pays_back_the_amount_that_people_were_shown(buyer):
+    operation = approved(buyer, buyer.order(4000, status="pending"), "cancel_order")
+    order = look(buyer, operation.order_id)
+    now = database_now()
+
+    def why_not(seen):
+        with transaction.atomic():
+            return execution.why_not(operation, seen, is_still_granted, now)
+
+    refusal = why_not(order.model_copy(update={"total": order.total + 500}))
+    assert refusal is not None
+    assert (refusal.reason, refusal.end) == ("policy_changed", State.SUPERSEDED)
+    assert why_not(order) is None
 
 
 def test_an_operation_that_was_held_back_can_still_be_taken_back_or_superseded(buyer):
