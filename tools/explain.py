@@ -7,7 +7,9 @@ from django.db.models import Q
 from tools import money
 from tools.models import Finding, Gate, Operation, Verdict
 
-STAFF_RULES = ("staff_over_limit", "second_staff_over_limit")
+CAME_BACK = "An earlier refund of this order came back to the shop"
+CAME_BACK_BEFORE = "refund_came_back_before"
+STAFF_RULES = (CAME_BACK_BEFORE, "staff_over_limit", "second_staff_over_limit")
 
 
 def list_verdicts(*, task_id: int, step_n: int | None = None) -> list[Verdict]:
@@ -19,9 +21,9 @@ def list_verdicts(*, task_id: int, step_n: int | None = None) -> list[Verdict]:
 
 
 def why_staff(operations: Sequence[Operation]) -> dict[int, str]:
-    """By operation's id, the sum that asked staff: "$60.00 + $60.00 > $100.00 in 24 hours".
+    """By operation's id, what asked staff: "$60.00 + $60.00 > $100.00 in 24 hours".
 
-    Where two of staff are asked, the limit is the second.
+    A sum comes before money that came back. Where two of staff are asked, the limit is the second.
     """
     by_step = {(operation.task_id, operation.step_n): operation.pk for operation in operations}
     if not by_step:
@@ -35,7 +37,10 @@ def why_staff(operations: Sequence[Operation]) -> dict[int, str]:
         .order_by("id")
     )
     return {
-        by_step[verdict.task_id, verdict.step_n]: _over_limit(verdict.inputs) for verdict in asked
+        by_step[verdict.task_id, verdict.step_n]: (
+            CAME_BACK if verdict.rule == CAME_BACK_BEFORE else _over_limit(verdict.inputs)
+        )
+        for verdict in asked
     }
 
 

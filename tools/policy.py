@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 from accounts.models import Role, Shop
 from tools.clients.shapes import Order
 from tools.erasing import content_of
-from tools.models import FINAL, OPEN, Finding, Gate, Kind, Operation, State
+from tools.models import FINAL, OPEN, Finding, Gate, Kind, Operation, Reversal, State
 from tools.seal import Intent
 
 # The limit on refunds that need no staff holds for this long a stretch of time, rolling.
@@ -146,9 +146,15 @@ def require_nothing_is_open(*, ticket_id: int, ruling: Ruling) -> None:
     )
 
 
+def _has_come_back(shop: Shop, order_id: str) -> bool:
+    earlier = Reversal.objects.filter(operation__shop=shop, operation__order_id=order_id)
+    return earlier.exists()
+
+
 def required_roles(intent: Intent, *, shop: Shop, rolling_total: int, ruling: Ruling) -> list[str]:
     """Who must say yes: the customer always, staff when money passes the shop's limit, and two of
-    staff when it passes the second limit, where the shop has one.
+    staff when it passes the second limit, where the shop has one. Staff also where an earlier refund
+    of the order came back to the shop: it may have been made good by other means.
 
     Exactly a limit is not over it. `rolling_total` is what the customer's other refunds of the last
     24 hours come to, in minor units. A second limit below the first asks two all the same.
@@ -166,6 +172,9 @@ def required_roles(intent: Intent, *, shop: Shop, rolling_total: int, ruling: Ru
         "currency": intent.currency,
     }
     roles: list[str] = [Role.CUSTOMER]
+    if intent.kind == Kind.REFUND and _has_come_back(shop, intent.order_id):
+        ruling.ask(Gate.APPROVAL, "refund_came_back_before", order=intent.order_id)
+        roles = [Role.CUSTOMER, Role.STAFF]
     if total > shop.staff_limit:
         ruling.ask(Gate.APPROVAL, "staff_over_limit", **inputs, limit=shop.staff_limit)
         roles = [Role.CUSTOMER, Role.STAFF]

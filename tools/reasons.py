@@ -181,6 +181,10 @@ RULES: dict[str, Callable[[Inputs], tuple[str, str]]] = {
     "customer_countersigns": _said(
         "A change is made only after its customer's yes.", "Nothing: every change is asked about."
     ),
+    "refund_came_back_before": _said(
+        "An earlier refund of the order came back to the shop, and may have been made good since.",
+        "Nothing: staff are asked about every further refund of the order.",
+    ),
     "staff_over_limit": _staff,
     "second_staff_over_limit": _second_staff,
 }

@@ -7,9 +7,16 @@ from approvals.services import is_still_granted
 from audit.models import Event
 from tests.desk.telling import about_refund, everything
 from tests.desk.world import approver, of, on_its_way, stuck, told
-from tests.factories import make_approver, make_caller, make_shop, propose
-from tests.tools.desk import lease, look
+from tests.factories import (
+    make_approved_operation,
+    make_approver,
+    make_caller,
+    make_shop,
+    propose,
+)
+from tests.tools.desk import call, lease, look
 from tools import gateway, operations, reversals, sending, settlement, unresolved
+from tools.explain import why_staff
 from tools.models import Operation, Reversal, State
 
 pytestmark = pytest.mark.django_db
@@ -67,6 +74,51 @@ def test_money_that_came_back_is_left_to_refund_again(paid, buyer, teller):
     teller.told(about_refund(paid, "reversed", id=paid.reference))
 
     assert isinstance(propose(make_caller(buyer.row), order), gateway.Accepted)
+
+
+def test_a_refund_of_an_order_whose_money_came_back_is_not_made_without_staff(paid, buyer, teller):
+    buyer.shop.reverse(paid.reference)
+    teller.told(about_refund(paid, "reversed", id=paid.reference))
+    close(paid, approver(paid))  # "sent by bank transfer instead"
+
+    decided = propose(make_caller(buyer.row), look(buyer, paid.order_id))
+
+    assert isinstance(decided, gateway.Accepted)
+    assert decided.operation.required_roles == ["customer", "staff"]
+    other = propose(make_caller(buyer.row), look(buyer, buyer.order(1000)))
+    assert isinstance(other, gateway.Accepted)
+    assert other.operation.required_roles == ["customer"]
+
+
+def test_what_came_back_after_the_yes_asks_staff_before_anything_is_sent(paid, buyer, teller):
+    order = look(buyer, buyer.order(1000, 2000))
+    ours = make_caller(buyer.row, ticket_id=paid.ticket_id)
+    first = make_approved_operation(buyer.row, order, caller=ours, items=[item(order, 0)])
+    done = sending.send(operation_id=first.pk, lease=lease(), still_granted=is_still_granted)
+    order = look(buyer, order.id)
+    second = make_approved_operation(buyer.row, order, amount="5.00")
+    teller.told(about_refund(done, "reversed", id=done.reference))
+
+    sent = sending.send(operation_id=second.pk, lease=lease(), still_granted=is_still_granted)
+
+    assert (sent.state, sent.reason) == (State.SUPERSEDED, "policy_changed")
+    assert buyer.shop.effects(idempotency_key=second.idempotency_key) == []
+
+
+def item(order, at):
+    return {"item_id": order.lines[at].id, "quantity": 1}
+
+
+def test_why_staff_are_asked_is_said(paid, buyer, teller):
+    teller.told(about_refund(paid, "reversed", id=paid.reference))
+    buyer.shop.reverse(paid.reference)
+
+    asked = call(buyer, "refund_order", {"order_id": paid.order_id, "reason": "damaged"})
+
+    assert isinstance(asked, gateway.Accepted)
+    assert why_staff([asked.operation]) == {
+        asked.operation.pk: "An earlier refund of this order came back to the shop"
+    }
 
 
 def test_an_open_ticket_goes_to_staff_without_being_reopened(paid, teller):
