@@ -26,7 +26,7 @@ TYPES: Final = frozenset(
     | {
         f"{kind}.{what}"
         for kind in ("refund", "cancel", "change_address", "close_ticket")
-        for what in ("succeeded", "failed", "needs_person", "reversed")
+        for what in ("succeeded", "failed", "needs_person", "reversed", "contradicted")
     }
     | {"refund.arrived", "refund.overdue"}
     | {"task.handed_off", "task.failed", "ticket.reopened"}

@@ -9,7 +9,7 @@ from agents.models import Author, Speaker, Task, Ticket, TicketStatus
 from audit import services as audit
 from tools import money
 from tools.erasing import is_erased
-from tools.language import pick
+from tools.language import Text, pick
 from tools.models import Operation
 
 
@@ -33,6 +33,13 @@ class Aftermath:
 
     def open_case(self, operation: Operation, *, now: datetime) -> None:
         """Staff speak in the ticket from now on, reopened if need be; the customer is told why."""
+        self._to_staff(operation, wording.CAME_BACK, now)
+
+    def take_back(self, operation: Operation, *, now: datetime) -> None:
+        """The same, where the customer was told that nothing was done, and it was."""
+        self._to_staff(operation, wording.AFTER_ALL, now)
+
+    def _to_staff(self, operation: Operation, words: Text, now: datetime) -> None:
         if is_erased(operation):
             return  # the ticket is gone with its customer; the case itself stands at the desk
         ticket = (
@@ -51,8 +58,10 @@ class Aftermath:
             update_fields=["status", "closed_at", "closed_by", "speaker", "version", "updated_at"]
         )
         _record(ticket, "reopened" if was_closed else "handed_to_staff", operation, now)
-        amount = money.show(operation.amount or 0, operation.currency, ticket.spoken)
-        text = pick(wording.CAME_BACK, ticket.spoken)
+        amount = ""
+        if operation.amount is not None:
+            amount = money.show(operation.amount, operation.currency, ticket.spoken)
+        text = pick(words, ticket.spoken)
         _say(ticket, text.format(amount=amount, order=operation.order_id), None, now)
 
 

@@ -45,7 +45,11 @@ class Proofs:
         stands = [
             item for item in self.known if item.state == State.SUCCEEDED and not item.came_back
         ]
-        undecided = [item for item in self.known if item.state in _UNDECIDED or item.came_back]
+        undecided = [
+            item
+            for item in self.known
+            if item.state in _UNDECIDED or item.came_back or item.is_contradicted
+        ]
         succeeded = frozenset(item.kind for item in stands)
         unproven = claims.unproven(
             text,

@@ -134,6 +134,7 @@ def _view_of(operation: Operation, locale: str) -> claims.OperationView:
         decided_by=operation.decided_by_role,
         came_back=operation.came_back,
         is_on_its_way=operation.is_on_its_way,
+        is_contradicted=operation.is_contradicted,
     )
 
 

@@ -112,6 +112,18 @@ CAME_BACK: Text = (
         "antwortet Ihnen hier; Sie müssen nichts tun."
     ),
 )
+AFTER_ALL: Text = (
+    (
+        "You were told that a change to order {order} was not made. The shop tells us now that it was "
+        "made after all. A colleague is looking into it and will reply to you here; there is nothing "
+        "you need to do."
+    ),
+    (
+        "Es hieß, eine Änderung an Bestellung {order} sei nicht ausgeführt worden. Der Shop teilt uns "
+        "jetzt mit, dass sie doch ausgeführt wurde. Jemand aus dem Team sieht sich das an und "
+        "antwortet Ihnen hier; Sie müssen nichts tun."
+    ),
+)
 PERSON_PLEASE: Text = (
     "I'd like to talk to a person, please.",
     "Ich möchte bitte mit einem Menschen sprechen.",

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from accounts.models import Shop
 from audit import services as audit
-from tools import operations, reversals, transits
+from tools import inquiries, operations, reversals, transits
 from tools.clients.shapes import Currency, Id, Money, OrderId, Shape, ShortText, Word
 from tools.clock import database_now
 from tools.erasing import is_erased
@@ -212,6 +212,8 @@ def _observe(shop: Shop, operation: Operation, told: Told, now: datetime) -> Non
     if operation.state == State.SUCCEEDED:
         reversals.open_if_told(operation, now=now)
         transits.end_if_told(operation, now=now)
+    if told.effect is not None:
+        inquiries.weigh(operation, told.effect, WEBHOOK, now=now)
     transaction.on_commit(
         partial(
             evidence_came.send,

@@ -6,9 +6,10 @@ from typing import Any
 from django.db import transaction
 
 from accounts.rights import get_countersigner
-from tools import operations
+from tools import operations, tickets
 from tools.clock import database_now
-from tools.models import Inquiry, InquiryKind, Operation
+from tools.models import Inquiry, InquiryKind, Kind, Operation, SettlementStatus, State
+from tools.proof import TAKEN_BACK, Effect
 
 MAX_NOTE = 2000
 _ACTIONS = {InquiryKind.NO_END: "overdue", InquiryKind.CONTRADICTED: "contradicted"}
@@ -30,6 +31,26 @@ def open_once(
     Inquiry.objects.create(operation=operation, kind=kind, opened_at=now)
     operations.record(operation, _ACTIONS[kind], actor="system", at=now, data=data)
     return True
+
+
+def weigh(operation: Operation, effect: Effect, source: str, *, now: datetime) -> None:
+    """Ask, if this effect under the key of an operation that has ended does not fit its end.
+
+    In the transaction that has the operation's row locked. One that ended unmade was made after all:
+    then its ticket goes to staff as well, and the customer is told. A refund that was made was made
+    twice, where the shop names another one; unless the first one's name is but a person's word.
+    """
+    if not operation.is_final or effect.status in TAKEN_BACK:
+        return
+    data = {"source": source, "reference": effect.reference}
+    if operation.state != State.SUCCEEDED:
+        is_new = open_once(operation, InquiryKind.CONTRADICTED, now=now, data=data)
+        if is_new and operation.kind != Kind.CLOSE_TICKET:
+            tickets.desk().take_back(operation, now=now)
+    elif operation.kind == Kind.REFUND and effect.reference != operation.reference:
+        settled = operation.settlements.filter(status=SettlementStatus.SETTLED)
+        if not settled.exists():
+            open_once(operation, InquiryKind.CONTRADICTED, now=now, data=data)
 
 
 @transaction.atomic

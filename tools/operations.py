@@ -55,6 +55,7 @@ _ON_ITS_WAY: Text = (
 NOT_SENT_IN_TIME = "not_sent_in_time"
 NOT_NEEDED = "Nothing was left to do: somebody else came first. It was not done by us."
 CAME_BACK = "The money has come back to the shop since; a person takes care of it."
+AFTER_ALL = "The shop says since that this was made after all; a person takes care of it."
 ON_ITS_WAY = "The shop has taken this and calls it pending: the money is on its way, not there yet."
 
 
@@ -238,6 +239,8 @@ def result(operation: Operation) -> dict[str, Any]:
         told["reason"] = operation.reason
     if operation.is_already_done:
         told["message"] = NOT_NEEDED
+    if operation.is_contradicted:
+        told["message"] = AFTER_ALL
     if operation.state in IN_WORDS:
         told["message"] = f"This is {IN_WORDS[State(operation.state)]}."
     return told

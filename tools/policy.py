@@ -7,13 +7,24 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from django.db.models import F, Q, Sum
+from django.db.models import Exists, F, OuterRef, Q, Sum
 from django.db.models.functions import Coalesce
 
 from accounts.models import Role, Shop
 from tools.clients.shapes import Order
 from tools.erasing import content_of
-from tools.models import FINAL, OPEN, Finding, Gate, Kind, Operation, Reversal, State
+from tools.models import (
+    FINAL,
+    OPEN,
+    Finding,
+    Gate,
+    Inquiry,
+    InquiryKind,
+    Kind,
+    Operation,
+    Reversal,
+    State,
+)
 from tools.seal import Intent
 
 # The limit on refunds that need no staff holds for this long a stretch of time, rolling.
@@ -80,7 +91,8 @@ def get_rolling_total(*, customer_id: int, shop: Shop, now: datetime, before_id:
     out the operation itself and all younger ones, so that of two refunds that together pass the
     limit it is the second that asks staff. Call it with the customer's row locked.
     """
-    counted = ~Q(state__in=FINAL) | Q(state=State.SUCCEEDED)
+    after_all = Inquiry.objects.filter(operation=OuterRef("pk"), kind=InquiryKind.CONTRADICTED)
+    counted = ~Q(state__in=FINAL) | Q(state=State.SUCCEEDED) | Q(Exists(after_all))
     kinds = [Kind.REFUND, Kind.CANCEL] if shop.staff_also_for_cancel else [Kind.REFUND]
     operations = (
         Operation.objects.filter(counted, customer_id=customer_id, kind__in=kinds)

@@ -24,6 +24,7 @@ from tools import (
     execution,
     first_look,
     history,
+    inquiries,
     operations,
     reversals,
     tickets,
@@ -387,3 +388,6 @@ def _observe(operation: Operation, outcome: Outcome, lease: Lease, now: datetime
         at=now,
     )
     operations.record(operation, "observed", actor="agent", at=now, data={"source": STALE_WORKER})
+    if outcome.kind == AttemptOutcome.SUCCEEDED:
+        effect = Effect(outcome.reference, operation.kind, operation.order_id)
+        inquiries.weigh(operation, effect, STALE_WORKER, now=now)

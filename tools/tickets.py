@@ -70,6 +70,13 @@ class TicketDesk(Protocol):
         """
         ...
 
+    def take_back(self, operation: Operation, *, now: datetime) -> None:
+        """Hand the ticket to staff and tell the customer that this was made, other than they were told.
+
+        In the caller's transaction.
+        """
+        ...
+
 
 _plugged: list[TicketDesk] = []
 

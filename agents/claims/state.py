@@ -113,6 +113,13 @@ _CAME_BACK: Text = (
         "sich darum."
     ),
 )
+_AFTER_ALL: Text = (
+    "was said not to be made, but the shop says now that it was. A colleague takes care of it.",
+    (
+        "sollte nicht ausgeführt worden sein, doch der Shop sagt jetzt, dass sie es wurde. Jemand aus dem "
+        "Team kümmert sich darum."
+    ),
+)
 _DONE: Text = ("is done.", "ist erledigt.")
 _DONE_AS: Text = ("is done (reference {reference}).", "ist erledigt (Beleg {reference}).")
 _ON_ITS_WAY: Text = (
@@ -134,7 +141,8 @@ class OperationView:
     """An operation as it may be told. `amount_text` is ready for people, "$40.00", or empty.
 
     `came_back`: it succeeded, and the money has come back to the shop since. `is_on_its_way`: it
-    succeeded, and the shop calls it pending.
+    succeeded, and the shop calls it pending. `is_contradicted`: it ended unmade, and the shop says
+    since that it was made.
     """
 
     kind: str
@@ -146,6 +154,7 @@ class OperationView:
     decided_by: str = ""
     came_back: bool = False
     is_on_its_way: bool = False
+    is_contradicted: bool = False
 
 
 def true_state(operations: Sequence[OperationView], locale: str = "en") -> str:
@@ -156,7 +165,9 @@ def true_state(operations: Sequence[OperationView], locale: str = "en") -> str:
     told = [
         _line(operation, locale)
         for at, operation in enumerate(operations)
-        if operation.state == "succeeded" or not _is_retold(operation, operations[at + 1 :])
+        if operation.state == "succeeded"
+        or operation.is_contradicted
+        or not _is_retold(operation, operations[at + 1 :])
     ]
     return "\n".join(told[-MAX_TOLD:]) or pick(NOTHING_CHANGED, locale)
 
@@ -179,6 +190,8 @@ def _line(operation: OperationView, locale: str) -> str:
 def _became(operation: OperationView, locale: str) -> str:
     if operation.state == "succeeded" and operation.came_back:
         return pick(_CAME_BACK, locale)
+    if operation.is_contradicted:
+        return pick(_AFTER_ALL, locale)
     if operation.state == "succeeded":
         reference = clean(operation.reference, 120)
         if operation.is_on_its_way:

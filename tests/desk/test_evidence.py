@@ -20,7 +20,7 @@ from tests.desk.telling import about_change, about_refund, everything
 from tests.factories import make_shop, make_task, make_ticket
 from tests.tools.desk import approved, find_out, lease, look, send, writes
 from tools import sending
-from tools.models import Observation, Operation, ShopEvent, State
+from tools.models import Inquiry, Observation, Operation, ShopEvent, State
 
 pytestmark = pytest.mark.django_db
 
@@ -199,11 +199,13 @@ def test_an_event_after_the_end_changes_nothing_of_it(buyer, teller):
     send(operation)
     before = Operation.objects.filter(pk=operation.pk).values().get()
 
-    assert teller.told(about_refund(operation)) == "accepted"
+    told = about_refund(operation, id=before["reference"])
+    assert teller.told(told) == "accepted"
 
     assert find_out(operation).state == State.SUCCEEDED
     assert Operation.objects.filter(pk=operation.pk).values().get() == before
     assert len(effects(buyer, operation)) == 1
+    assert not Inquiry.objects.exists()
 
 
 # --- Once, in any order, about something of ours -------------------------------------------------

@@ -44,6 +44,7 @@ def test_a_case_is_opened_and_history_stays(paid, teller, kind):
 
     assert Operation.objects.filter(pk=paid.pk).values().get() == before
     case = Reversal.objects.get()
+    assert case.event is not None
     assert (case.operation, case.event.kind, case.reason) == (
         paid,
         f"refund.{kind}",

@@ -49,6 +49,9 @@ AUTHORISED = (*SENT, State.SUCCEEDED, State.FAILED)
 # Why an operation failed for which nothing was left to do: somebody else came first, says the shop.
 ALREADY_DONE = "already_done"
 
+# What is asked about an operation whose end does not fit what the shop says since.
+CONTRADICTED = "contradicted"
+
 # Fits BIGINT sums of any realistic day and every JSON reader's exact integers.
 MAX_AMOUNT = 10**12
 
@@ -194,6 +197,13 @@ class Operation(models.Model):
             return False
         transit = getattr(self, "transit", None)
         return transit is not None and transit.arrived_at is None and not self.came_back
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Has it ended unmade, and does evidence say since that it was made? (A read.)"""
+        if not self.is_final or self.state == State.SUCCEEDED:
+            return False
+        return self.inquiries.filter(kind=CONTRADICTED).exists()
 
     # Transitions set fields and nothing else; operations.py locks, checks, saves and records.
 

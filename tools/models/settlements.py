@@ -8,7 +8,7 @@ from django_fsm import FSMField, transition
 from typing_extensions import override
 
 from tools.models.evidence import ShopEvent
-from tools.models.operations import Operation, State
+from tools.models.operations import CONTRADICTED, Operation, State
 
 OUTCOMES = (State.SUCCEEDED, State.FAILED)
 NOT_BLANK = r"\S"
@@ -173,7 +173,7 @@ class Transit(models.Model):
 
 class InquiryKind(models.TextChoices):
     NO_END = "no_end"
-    CONTRADICTED = "contradicted"
+    CONTRADICTED = CONTRADICTED
 
 
 class Inquiry(models.Model):
