@@ -9,7 +9,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
-from agents import record, runner, services, store
+from agents import record, runner, services, store, telemetry
 from agents.models import Message, Step, Task, Ticket
 from agents.outcomes import ModelFailed, ShopAway
 from agents.store import StaleClaimError
@@ -123,7 +123,7 @@ def test_a_step_that_a_fault_of_ours_fails_three_times_is_handed_to_a_person(
         tried.append(held.step.n)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(runner.telemetry, "call", fail)
+    monkeypatch.setattr(telemetry, "call", fail)
     for _ in range(6):
         task = desk.wake(task)
 

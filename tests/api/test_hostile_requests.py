@@ -101,7 +101,7 @@ def test_a_field_too_many_is_refused_everywhere(ada: Api, field: str):
     approval = wait_for_yes(task := ada.ask())
     before = everything()
     decision = {"decision": "yes", "digest": approval.digest}
-    posts = {
+    posts: dict[str, dict[str, Any]] = {
         "/v1/tasks": {"message": "Hi"},
         "/v1/runs": {"goal": "Hi"},
         "/v1/forms": {"tool": "find_orders", "arguments": {}},
