@@ -18,8 +18,8 @@ from script.lib.bootstrap import ROOT
 from tests.live import Product
 
 # Each message goes to either worker; one that could not use it leaves the task to a later sweep.
-PATIENCE = 120.0  # seconds
-pytestmark = pytest.mark.timeout(5 * PATIENCE)
+PATIENCE = 240.0  # seconds
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 
 @contextmanager
