@@ -101,7 +101,7 @@ function onFrame(frame) {
     welcome(frame);
     return;
   }
-  const isNews = frame.type === "message" && !store.message.has(frame.message.seq);
+  const news = frame.type === "message" && !store.message.has(frame.message.seq) ? [frame.message] : [];
   store.apply(frame);
   if (frame.type === "error") refused(frame);
   if (frame.type === "tickets") showTickets(frame.tickets);
@@ -109,18 +109,23 @@ function onFrame(frame) {
   if (frame.type === "done" && frame.for === "say") outbox.taken(frame);
   if (frame.type === "done" && frame.for === "form") forms.taken(frame.ref);
   if (["done", "error"].includes(frame.type) && frame.for === "person") wish.forget();
-  if (isNews && frame.message.author !== "customer") {
-    bridge.tell({ type: "message", author: frame.message.author });
-    if (!isOpen) count();
-  }
+  tellOf(news);
   draw();
+}
+
+function tellOf(messages) {
+  for (const { author } of messages) if (author !== "customer") bridge.tell({ type: "message", author });
+  if (messages.length && !isOpen) count();
 }
 
 function welcome(frame) {
   const isSame = store.ticket && frame.ticket && store.ticket.id === frame.ticket.id;
   if (!isSame) timeline.clear();
   keep("customer", frame.customer.id);
+  // Where there is no socket, all news comes so.
+  const news = isSame ? frame.messages.filter(({ seq }) => !store.message.has(seq)) : [];
   store.apply(frame);
+  tellOf(news);
   keep("ticket", store.ticket ? store.ticket.id : store.wanted);
   outbox.flush();
   answers.giveAgain();
@@ -275,20 +280,12 @@ function announce(task) {
   const now = task && task.waits_for ? nowText(task, store.stepsOf(task), (step) => store.actionOf(step)) : "";
   if (now === announced) return;
   announced = now;
-  say(now);
-}
-
-function say(text) {
-  $("announcer").textContent = text;
-}
-
-function lastSeq() {
-  return Math.max(0, ...store.message.keys());
+  $("announcer").textContent = now;
 }
 
 function seen() {
   if (!store.ticket) return;
-  keep(`seen-${store.ticket.id}`, lastSeq());
+  keep(`seen-${store.ticket.id}`, Math.max(0, ...store.message.keys()));
   bridge.tell({ type: "unread", count: 0 });
 }
 

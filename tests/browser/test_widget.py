@@ -142,10 +142,14 @@ def test_without_websockets_the_chat_asks_over_http(visit):
     visitor.page.route_web_socket("**/ws/chat/", lambda socket: socket.close(code=1011))
     visitor.open_as("esther")
     visitor.begin_anew()
+    visitor.page.evaluate(
+        "window.heard = []; countersign('on', 'message', ({ author }) => heard.push(author))"
+    )
     visitor.say("How long do refunds take?")
 
     expect(visitor.said("How long do refunds take?")).to_have_count(1)
     expect(visitor.chat.locator(".said[data-author=agent]")).to_have_count(1)
+    assert visitor.page.evaluate("heard") == ["agent"]
 
 
 def test_whoever_turns_to_another_conversation_is_not_taken_back_by_a_late_answer(visit):
