@@ -4,16 +4,29 @@
 (() => {
   const offline = () => document.getElementById("connection");
 
-  // A poll that gets no answer: say so, once, and take it back when one does.
-  document.addEventListener("htmx:sendError", () => {
+  // A poll that gets no answer: say so, once, and take it back when one does. Of what somebody has
+  // sent nobody knows then whether it was done, and no poll takes that back.
+  const isSent = (event) => event.detail.requestConfig.triggeringEvent?.type === "submit";
+  const unanswered = (event) => {
     const line = offline();
-    if (line && !line.textContent) {
-      line.textContent = "The server cannot be reached; this page shows what was last known.";
-    }
+    if (!line || line.dataset.sent) return;
+    if (isSent(event)) line.dataset.sent = "yes";
+    const words = isSent(event)
+      ? "The server did not answer, so it is not known whether that was done. Load this page again to see."
+      : "The server cannot be reached; this page shows what was last known.";
+    if (line.textContent !== words) line.textContent = words;
+    if (isSent(event)) line.scrollIntoView({ block: "center" });
+  };
+  document.addEventListener("htmx:sendError", unanswered);
+  document.addEventListener("htmx:timeout", unanswered);
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.xhr.status >= 500) unanswered(event);
   });
   document.addEventListener("htmx:afterRequest", (event) => {
     const line = offline();
-    if (line && event.detail.successful) line.textContent = "";
+    if (!line || !event.detail.successful || (line.dataset.sent && !isSent(event))) return;
+    line.textContent = "";
+    delete line.dataset.sent;
   });
 
   // A refusal takes the focus, so that it is read where the eyes and the screen reader are.

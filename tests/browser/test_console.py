@@ -121,6 +121,29 @@ def test_staff_see_it_come_approve_it_and_see_it_sent(desk: Desk, visit):
     assert staff.foreign == []
 
 
+def test_a_server_that_does_not_answer_is_told_of_and_a_yes_without_answer_too(desk: Desk, visit):
+    """What stands between may answer for a server that is away: 502."""
+    task = ask_for_the_chair(desk)
+    approval = Approval.objects.get(operation__task_id=task.pk, role="staff")
+    staff = visit()
+    staff.sign_in("staff")
+    page = staff.open(reverse("console:approval", args=[approval.public_id]))
+    line = page.locator("#connection")
+    page.route("**/console/**", lambda route: route.fulfill(status=502, body="Bad gateway"))
+
+    expect(line).to_contain_text("this page shows what was last known")
+    page.get_by_label("Your password, again").fill(DEMO_PASSWORD)
+    page.get_by_role("button", name="Approve $400.00").click()
+    expect(line).to_contain_text("not known whether that was done")
+    page.unroute("**/console/**")
+    for _ in range(2):
+        with page.expect_response(lambda response: response.ok):
+            pass
+
+    expect(line).to_contain_text("not known whether that was done")
+    assert Operation.objects.get(task_id=task.pk).granted_roles == ["customer"]
+
+
 def test_the_slower_of_two_is_told_who_was_first(desk: Desk, visit):
     task = ask_for_the_chair(desk)
     approval = Approval.objects.get(operation__task_id=task.pk, role="staff")
