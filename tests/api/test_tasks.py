@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 
-from agents import services
+from agents import services, store
 from agents.models import Message, Task, Ticket
 from agents.wording import CARD_HIDDEN
 from approvals.models import Approval
@@ -31,6 +32,28 @@ def test_a_message_starts_a_task_and_the_answer_says_where_it_is(ada: Api):
     assert (body["action"], body["operations"]) == (None, [])
     assert task.customer == ada.row
     assert ada.get(answer["Location"]).json() == body
+
+
+def test_with_the_broker_away_a_task_is_taken_all_the_same(
+    ada: Api, monkeypatch, settings, django_capture_on_commit_callbacks
+):
+    """Nobody could be told of it: the row is enough, and the sweep finds it."""
+    settings.REDIS_URL = "redis://127.0.0.1:9/0"
+    tried: list[object] = []
+
+    class Away:
+        def apply_async(self, **_: object) -> None:
+            tried.append(self)
+            raise OperationalError("connection refused")
+
+    monkeypatch.setattr("agents.dispatch.signature", lambda *_, **__: Away())
+
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = ada.post("/v1/tasks", {"message": "Where is my parcel?"})
+
+    assert (answer.status_code, len(tried)) == (201, 1)
+    (held,) = store.claim([answer.json()["id"]])
+    assert held.request == "Where is my parcel?"
 
 
 def test_a_message_joins_the_task_under_way(ada: Api):

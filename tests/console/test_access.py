@@ -251,6 +251,18 @@ def test_whoever_is_not_signed_in_comes_back_to_where_they_wanted(world: World):
     assert f"next={world.address('ticket').replace('/', '%2F')}" in answer.headers["Location"]
 
 
+@pytest.mark.parametrize("person", ["nobody", "staff", "admin"])
+def test_no_answer_of_any_route_can_be_framed_or_run_foreign_code(world: World, person: str):
+    for name, (method, _) in ROUTES.items():
+        if name == "logout":
+            continue
+        answer = world.ask(method, name, person)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in policy, name
+        assert "unsafe" not in policy, name
+        assert answer.headers["X-Frame-Options"] == "DENY", name
+
+
 @pytest.mark.parametrize(
     "asked",
     [
