@@ -662,6 +662,33 @@ def test_no_more_than_ten_orders_are_shown_and_the_rest_is_said(buyer):
     assert answered.result["more"] is True
 
 
+def test_of_an_order_without_end_a_part_is_shown_and_the_rest_is_said(buyer):
+    order_id = buyer.order(*[100] * 120)
+
+    alone = call(buyer, "find_orders", {"order_id": order_id})
+    listed = call(buyer, "find_orders", {})
+
+    for answered, count in ((alone, 50), (listed, 10)):
+        assert isinstance(answered, Answered)
+        (order,) = answered.result["orders"]
+        assert (len(order["items"]), order["more_items"]) == (count, 120 - count)
+        assert order["total"] == "120.00"
+
+
+def test_however_much_a_shop_tells_a_look_stays_small(buyer):
+    notes = [{"author": "customer", "text": "a long story " * 50}] * 8
+    for _ in range(11):
+        order_id = buyer.order(*[100] * 30, notes=notes)
+        lines = [{"id": f"{order_id}-{n}", "title": "t" * 200} for n in range(1, 31)]
+        buyer.shop.edit_order(order_id, lines=lines)
+
+    listed = call(buyer, "find_orders", {})
+
+    assert isinstance(listed, Answered)
+    assert len(listed.result["orders"]) == 10
+    assert len(json.dumps(listed.result)) < 80_000
+
+
 def test_a_parcel_is_followed(buyer):
     tracking = {
         "carrier": "Blue Heron Post",

@@ -15,6 +15,9 @@ Status = Literal["pending", "processed", "shipped", "delivered", "cancelled"]
 
 # How many orders one look shows; the model is told when there are more.
 PAGE = 10
+# How many items of an order: of one that was asked for, and of each in a list.
+MAX_ITEMS = 50
+MAX_ITEMS_LISTED = 10
 MAX_NOTES = 5
 MAX_NOTE_LENGTH = 500
 
@@ -28,8 +31,12 @@ class TrackParcel(Arguments):
     order_id: str = Field(max_length=40, description="The order's number.")
 
 
-def show_order(order: Order) -> dict[str, Any]:
-    """An order as the model sees it: only what it needs, texts capped and with their author."""
+def show_order(order: Order, *, max_items: int = MAX_ITEMS) -> dict[str, Any]:
+    """An order as the model sees it: only what it needs, texts capped and with their author.
+
+    `more_items` is there when not all items are, and says how many are left out.
+    """
+    left_out = len(order.lines) - max_items
     return {
         "order_id": order.id,
         "status": order.status,
@@ -47,8 +54,9 @@ def show_order(order: Order) -> dict[str, Any]:
                 "unit_price": money.to_decimal_text(line.unit_price, order.currency),
                 "refunded_quantity": line.refunded_quantity,
             }
-            for line in order.lines
+            for line in order.lines[:max_items]
         ],
+        **({"more_items": left_out} if left_out > 0 else {}),
         "ship_to": {
             name: clean(value, 120) for name, value in order.shipping_address.model_dump().items()
         },
@@ -64,7 +72,8 @@ def _find(arguments: FindOrders, reading: Reading) -> dict[str, Any]:
         order = reading.client.get_order(normalise_order_id(arguments.order_id))
         return {"orders": [show_order(order)], "more": False}
     orders = reading.client.list_orders(status=arguments.status, limit=PAGE + 1)
-    return {"orders": [show_order(order) for order in orders[:PAGE]], "more": len(orders) > PAGE}
+    shown = [show_order(order, max_items=MAX_ITEMS_LISTED) for order in orders[:PAGE]]
+    return {"orders": shown, "more": len(orders) > PAGE}
 
 
 def _track(arguments: TrackParcel, reading: Reading) -> dict[str, Any]:
