@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.models import User
 from agents import runner, services
 from agents.models import Task, Ticket
+from audit.models import Event
 from tests.agents.desk import Desk, claim, operation, reply, steps
 from tests.postbox import Postbox, run_postbox
 from tools import reconcile
@@ -70,6 +71,8 @@ def test_the_e_mail_is_exactly_what_was_approved_and_tells_what_happened(
         "closed",
         closing(task).idempotency_key,
     )
+    closed = Event.objects.get(action="ticket.closed", ticket_id=task.ticket_id)
+    assert closed.data == {"closure": closing(task).idempotency_key}
 
 
 def test_whoever_speaks_german_is_told_in_german(desk: Desk, postbox: Postbox):
@@ -190,6 +193,12 @@ def test_a_refused_recipient_is_told_and_nothing_is_sent_again(desk: Desk, postb
     assert postbox.taken == []
     assert "e-mailed" not in reply(task)
     assert ticket(task).status == "open"
+    told = Event.objects.filter(action__startswith="ticket.", ticket_id=task.ticket_id)
+    assert list(told.order_by("pk").values_list("action", flat=True)) == [
+        "ticket.opened",
+        "ticket.closed",
+        "ticket.reopened",
+    ]
 
 
 def test_an_unknown_mail_is_never_sent_again_and_a_person_is_called(desk: Desk, postbox: Postbox):
