@@ -7,7 +7,6 @@ from enum import Enum
 from typing import Any
 from zoneinfo import available_timezones
 
-from babel.numbers import format_currency, get_currency_precision
 from django import forms
 from django.forms.utils import flatatt
 from django.utils.html import format_html, format_html_join
@@ -16,6 +15,7 @@ from typing_extensions import override
 
 from accounts.models import Shop
 from accounts.shop_settings import HUGE, MAX_REASON
+from audit import currencies
 
 MODEL_CURRENCY = "USD"
 MODEL_PLACES = 6  # model costs are kept in millionths of a dollar
@@ -170,8 +170,7 @@ def in_words(name: str, value: Any, shop: Shop) -> str:
         return "none"
     match setting.kind if setting else Kind.TEXT:
         case Kind.MONEY:
-            amount = Decimal(value).scaleb(-get_currency_precision(shop.currency))
-            return format_currency(amount, shop.currency, locale="en_US")
+            return currencies.show(value, shop.currency, "en_US")
         case Kind.COST:
             cost = Decimal(value).scaleb(-MODEL_PLACES).normalize()
             return f"${cost:,.2f}" if cost == round(cost, 2) else f"${cost:f}"
@@ -214,7 +213,7 @@ def _field(setting: Setting, shop: Shop) -> forms.Field:
     names: dict[str, Any] = {"label": setting.label, "help_text": setting.hint}
     match setting.kind:
         case Kind.MONEY:
-            places = get_currency_precision(shop.currency)
+            places = currencies.precision(shop.currency)
             return _decimal(places, required=not setting.may_be_empty, **names)
         case Kind.COST:
             return _decimal(MODEL_PLACES, **names)
@@ -243,7 +242,7 @@ def _shown(setting: Setting, value: Any, shop: Shop) -> Any:
         return ""
     match setting.kind:
         case Kind.MONEY:
-            places = get_currency_precision(shop.currency)
+            places = currencies.precision(shop.currency)
             return f"{Decimal(value).scaleb(-places):.{places}f}"
         case Kind.COST:
             cost = Decimal(value).scaleb(-MODEL_PLACES)
@@ -259,7 +258,7 @@ def _kept(setting: Setting, value: Any, shop: Shop) -> Any:
         return None
     match setting.kind:
         case Kind.MONEY:
-            return int(value.scaleb(get_currency_precision(shop.currency)))
+            return int(value.scaleb(currencies.precision(shop.currency)))
         case Kind.COST:
             return int(value.scaleb(MODEL_PLACES))
         case Kind.LIST:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from babel.numbers import get_currency_precision
 from pydantic import ValidationError
 
 from agents import form_words
 from agents.moves import CallTool, HandOff, Log, Move, Reply
+from audit import currencies
 from tools.registry import TOOLS
 from tools.strictjson import MAX_BYTES
 from tools.text import normalise_order_id
@@ -90,7 +90,7 @@ def proposed_by(call_id: str) -> str:
 def _decimal(amount: str, currency: str) -> str:
     """The amount with all of the currency's decimals; what cannot be one is left for the schema."""
     amount = amount.replace(",", ".")
-    precision = get_currency_precision(currency)
+    precision = currencies.precision(currency)
     is_whole = _WHOLE_AMOUNT.fullmatch(amount) and precision
     return f"{amount}.{'0' * precision}" if is_whole else amount
 

@@ -4,10 +4,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from babel.numbers import get_currency_precision
 from django import forms
 
 from approvals import inbox
+from audit import currencies
 from tools.models import Kind
 
 ANY = [("", "Any")]
@@ -89,7 +89,7 @@ class InboxFilterForm(NarrowingForm):
 
 
 def _minor(value: Decimal | None, currency: str) -> int | None:
-    return None if value is None else int(value.scaleb(get_currency_precision(currency)))
+    return None if value is None else int(value.scaleb(currencies.precision(currency)))
 
 
 SNOOZES = [("15", "15 minutes"), ("60", "an hour"), ("240", "4 hours"), ("960", "16 hours")]

@@ -3,10 +3,10 @@
 from decimal import Decimal
 from typing import Any
 
-from babel.numbers import get_currency_precision
 from django import forms
 from typing_extensions import override
 
+from audit import currencies
 from audit.export_models import REASON_LENGTH, ExportForm
 from audit.models import ACTION_PATTERN, NAME_LENGTH
 from audit.selectors import EventFilter
@@ -135,9 +135,9 @@ class AskForm(EventFilterForm):
 
 
 def _minor(amount: Decimal | None, currency: str) -> int | None:
-    return None if amount is None else int(amount.scaleb(get_currency_precision(currency)))
+    return None if amount is None else int(amount.scaleb(currencies.precision(currency)))
 
 
 def _is_whole(amount: Decimal, currency: str) -> bool:
-    scaled = amount.scaleb(get_currency_precision(currency or "USD"))
+    scaled = amount.scaleb(currencies.precision(currency or "USD"))
     return scaled == scaled.to_integral_value()

@@ -3,8 +3,7 @@
 import re
 from decimal import Decimal
 
-from babel.numbers import format_currency, get_currency_precision
-
+from audit import currencies
 from tools.language import known_locale
 
 # Plain digits only: Decimal would also take '1_000', full-width digits, blanks and exponents.
@@ -26,7 +25,7 @@ def parse_amount(text: str, currency: str) -> int:
     "40" leaves open whether dollars or cents are meant, "40.005" is no sum of cents.
     """
     written = _DECIMAL.fullmatch(text)
-    precision = get_currency_precision(currency)
+    precision = currencies.precision(currency)
     if written is None or len(written[2] or "") != precision:
         raise AmountError(
             f"an amount in {currency} is written like {to_decimal_text(4000, currency)}"
@@ -39,11 +38,10 @@ def parse_amount(text: str, currency: str) -> int:
 
 def to_decimal_text(amount: int, currency: str) -> str:
     """4000 in USD is "40.00": for machines, no grouping and no sign of the currency."""
-    precision = get_currency_precision(currency)
+    precision = currencies.precision(currency)
     return f"{Decimal(amount).scaleb(-precision):.{precision}f}"
 
 
 def show(amount: int, currency: str, locale: str = "en_US") -> str:
     """4000 in USD is "$40.00": for people, in the locale's own way."""
-    value = Decimal(amount).scaleb(-get_currency_precision(currency))
-    return format_currency(value, currency, locale=known_locale(locale)).translate(_NO_MARKS)
+    return currencies.show(amount, currency, known_locale(locale)).translate(_NO_MARKS)

@@ -15,6 +15,8 @@ from tools.text import clean
         ("9999999999.99", "USD", 999_999_999_999),
         ("40", "JPY", 40),
         ("1.234", "KWD", 1234),
+        ("4000.00", "RSD", 400_000),
+        ("1.500", "IQD", 1500),
     ],
 )
 def test_an_amount_is_read_to_the_minor_unit(text, currency, amount):
@@ -67,6 +69,14 @@ def test_an_amount_is_shown_as_the_locale_writes_it():
     assert show(400_000, "USD") == "$4,000.00"
     assert show(400_000, "EUR", "de-DE") == "4.000,00\N{NO-BREAK SPACE}€"
     assert show(4000, "JPY") == "¥4,000"
+
+
+def test_what_people_no_longer_write_is_shown_all_the_same():
+    """A shop's integers are minor units by ISO 4217: these are 4,000 dinars, not 400,000."""
+    assert show(400_000, "RSD") == "RSD4,000.00"
+    assert show(400_000, "RSD", "de-DE") == "4.000,00\N{NO-BREAK SPACE}RSD"
+    assert show(1_234_567, "IQD") == "IQD1,234.567"
+    assert show(5, "LBP") == "LBP0.05"
 
 
 @pytest.mark.parametrize("locale", ["he-IL", "ar-EG", "fa-IR", "ur-PK", "ar"])
