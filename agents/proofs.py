@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents import claims
-from agents.models import Step, StepStatus
+from agents.models import Step, StepStatus, Ticket
 from tools import money
 from tools.models import Kind, Operation, State
 
@@ -30,6 +30,9 @@ class Proofs:
     known: tuple[Operation, ...]
     seen: frozenset[str]
     deeds: tuple[claims.Deed, ...]
+    # Refunds from the customer's other tickets, of orders seen here, whose money is on its way: what
+    # a look-up calls refunded is not there yet.
+    coming: tuple[Operation, ...] = ()
 
     @property
     def cancelled_elsewhere(self) -> frozenset[str]:
@@ -65,7 +68,9 @@ class Proofs:
         )
         unproven |= claims.undelivered(
             text,
-            on_its_way=frozenset(item.order_id for item in stands if item.is_on_its_way),
+            on_its_way=frozenset(
+                item.order_id for item in (*stands, *self.coming) if item.is_on_its_way
+            ),
             known_orders=self.seen | {item.order_id for item in self.known},
         )
         denied = claims.denied(
@@ -101,11 +106,26 @@ def gather(ticket_id: int) -> Proofs:
         for order in orders
         if order["refunded"].strip("0.")
     ]
+    seen = frozenset(order["order_id"] for order in orders)
     return Proofs(
         known=tuple(known.select_related("customer", "reversal", "transit").order_by("id")),
-        seen=frozenset(order["order_id"] for order in orders),
+        seen=seen,
         deeds=(*cancelled, *refunded),
+        coming=_coming(ticket_id, seen) if refunded else (),
     )
+
+
+def _coming(ticket_id: int, seen: frozenset[str]) -> tuple[Operation, ...]:
+    customer_id = Ticket.objects.values_list("customer_id", flat=True).get(pk=ticket_id)
+    out = Operation.objects.filter(
+        customer_id=customer_id,
+        order_id__in=seen,
+        transit__isnull=False,
+        transit__arrived_at=None,
+        reversal=None,
+    )
+    elsewhere = out.exclude(ticket_id=ticket_id).order_by("id")
+    return tuple(elsewhere.select_related("customer", "reversal", "transit"))
 
 
 def _is_cancelled(order: dict[str, Any]) -> bool:

@@ -111,7 +111,7 @@ def _checked(task: Task, text: str, now: datetime) -> str:
     )
     if faults.asks_for_secrets and not faults.unproven and not faults.denied:
         return pick(wording.ASKED_FOR_SECRETS, task.ticket.spoken)
-    return true_state(facts.known, task.ticket.spoken)
+    return true_state([*facts.coming, *facts.known], task.ticket.spoken)
 
 
 def true_state(known: Sequence[Operation], locale: str) -> str:

@@ -121,3 +121,24 @@ def test_nobody_boasts_of_money_that_is_on_its_way(desk: Desk, settings):
     Teller.of(Shop.objects.get(slug="demo")).told(about_refund(operation(task), id=reference))
 
     assert reply(asked_again()) == "Your refund has been paid out."
+
+
+def test_nobody_boasts_of_it_in_another_ticket_either(desk: Desk, settings):
+    desk.shop.fault("pending", times=1)
+    task = desk.done("Please refund order 1042")
+    reference = operation(task).reference
+    call = {"name": "find_orders", "arguments": {"order_id": "1042", "status": None}}
+    said = "Your refund of $40.00 for order 1042 has been paid out."
+    settings.MODEL = desk.model.script(
+        "elsewhere",
+        [{"tool_calls": [call]}, {"content": said}, {"tool_calls": [call]}, {"content": said}],
+    )
+
+    other = desk.done("Is my money for order 1042 there?")
+
+    assert other.ticket_id != task.ticket_id
+    assert reply(other) == (
+        f"The refund of $40.00 for order 1042 is on its way (reference {reference})."
+    )
+    Teller.of(Shop.objects.get(slug="demo")).told(about_refund(operation(task), id=reference))
+    assert reply(desk.done("And now, for order 1042?")) == said
