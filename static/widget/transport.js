@@ -15,6 +15,8 @@ const EXCHANGE_MS = 30000;
 const RENEW_BEFORE_MS = 60000;
 const RENEW_AGAIN_MS = 5000;
 const TRIES_BEFORE_POLLING = 3;
+const TRIES_WHERE_IT_WORKED = 7; // in two minutes or so: it may be another network by now
+const POLLS_BEFORE_PROBE = 200;
 const UNAUTHENTICATED = 4401;
 const OTHER_CUSTOMER = 4403;
 const CROWDED = 4429;
@@ -36,6 +38,7 @@ export class Transport {
     this.refusals = 0;
     this.hasWorked = false;
     this.isPolling = false;
+    this.polls = 0;
     this.isReady = false;
     this.greetedFor = undefined; // the conversation that a greeting without an answer was for
     this.timers = {};
@@ -105,10 +108,26 @@ export class Transport {
     return this.dial(run, token);
   }
 
-  dial(run, token) {
+  newSocket() {
     const address = new URL("/ws/chat/", location.href);
     address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
-    const socket = new WebSocket(address, PROTOCOL);
+    return new WebSocket(address, PROTOCOL);
+  }
+
+  /* Now and then, beside the polling: whether a socket gets through by now, both ways. */
+  probe() {
+    const run = this.run;
+    const socket = this.newSocket();
+    socket.addEventListener("open", () => socket.send("{}")); // no greeting, which the service says
+    socket.addEventListener("message", () => {
+      if (run !== this.run) return;
+      this.isPolling = false;
+      this.connect();
+    });
+  }
+
+  dial(run, token) {
+    const socket = this.newSocket();
     this.socket = socket;
     const isCurrent = () => run === this.run;
     socket.addEventListener("open", () => {
@@ -175,8 +194,9 @@ export class Transport {
       }
     }
     this.failures += 1;
-    if (!this.hasWorked && this.failures >= TRIES_BEFORE_POLLING) {
+    if (!this.isPolling && this.failures >= (this.hasWorked ? TRIES_WHERE_IT_WORKED : TRIES_BEFORE_POLLING)) {
       this.isPolling = true;
+      this.polls = 0;
       this.failures = 0;
     }
     this.lose(code === CROWDED ? "crowded" : "reconnecting");
@@ -247,7 +267,10 @@ export class Transport {
   async poll() {
     const run = this.run;
     await this.exchange(null);
-    if (run === this.run && this.wanted) this.timers.poll = setTimeout(() => this.poll(), POLL_MS);
+    if (run !== this.run || !this.wanted) return;
+    this.timers.poll = setTimeout(() => this.poll(), POLL_MS);
+    this.polls += 1;
+    if (this.polls % POLLS_BEFORE_PROBE === 0) this.probe();
   }
 
   /* One after the other, as over a socket: no picture of before is laid over one of after. A list of

@@ -124,6 +124,36 @@ def test_a_yes_that_http_did_not_take_is_given_once_more(visit, product: Product
     assert [effect["amount"] for effect in product.shop.effects(order_id=order)] == [6_000]
 
 
+def test_a_network_without_sockets_is_got_on_with_though_they_worked_before(visit):
+    """On the way from home to the office, with the page open."""
+    sockets: list[WebSocketRoute] = []
+    visitor = visit()
+
+    def connect_first(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        if len(sockets) == 1:
+            socket.connect_to_server()
+        else:
+            socket.close(code=1011)
+
+    visitor.page.route_web_socket("**/ws/chat/", connect_first)
+    # The pauses between its tries take two minutes together; other waits are as they are.
+    visitor.context.add_init_script(
+        """if (location.pathname === "/widget/") {
+            const wait = window.setTimeout;
+            window.setTimeout = (run, pause) => wait(run, [3000, 10000].includes(pause) ? pause : pause / 60);
+        }"""
+    )
+    chat = visitor.open_as("esther")
+    visitor.begin_anew()
+
+    sockets[0].close(code=1011)
+    visitor.say("Do you ship to Oslo?")
+
+    expect(chat.locator(".said[data-author=agent]")).to_have_count(1)
+    assert len(sockets) == 7
+
+
 def test_a_wish_for_a_person_that_the_line_took_with_it_is_heard(visit):
     line = LineThatGoes("person")
     visitor = visit()

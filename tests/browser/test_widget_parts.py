@@ -251,3 +251,42 @@ def test_an_answer_that_is_not_the_services_own_is_a_line_that_went(run: Run, an
     )
 
     assert states == ["reconnecting"]
+
+
+def test_whoever_asks_over_http_takes_a_socket_again_once_one_gets_through(run: Run):
+    """Both ways: some let a socket open and nothing through it."""
+    told = run(
+        "async () => {"
+        + TRANSPORT
+        + POLLING
+        + """
+            const sockets = [], sent = [];
+            window.WebSocket = class extends EventTarget {
+              constructor() { super(); sockets.push(this); }
+              send(text) { sent.push(text); }
+              close() {}
+            };
+            transport.exchange = async () => {};
+            transport.polls = 198;
+            await transport.poll();
+            const early = sockets.length;
+            await transport.poll();
+            const probe = sockets.length;
+            sockets[0].dispatchEvent(new Event("open"));
+            await rest();
+            const open = transport.isPolling;
+            sockets[0].dispatchEvent(new Event("message"));
+            await rest();
+            transport.stop();
+            return { early, probe, open, sent, after: transport.isPolling, sockets: sockets.length };
+        }"""
+    )
+
+    assert told == {
+        "early": 0,
+        "probe": 1,
+        "open": True,
+        "sent": ["{}"],
+        "after": False,
+        "sockets": 2,
+    }
