@@ -154,6 +154,11 @@ def tell_shops_of_revocations(*, customer_id: int | None = None, limit: int = 10
     return sum(_tell_shop(delegation) for delegation in delegations)
 
 
+def has_leave(customer_id: int) -> bool:
+    """May we act for this customer, as far as our own record goes? For the transaction that sends."""
+    return Delegation.objects.filter(customer_id=customer_id, revoked_at__isnull=True).exists()
+
+
 def _active(customer_id: int) -> Delegation | None:
     return (
         Delegation.objects.select_related("customer__shop")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from accounts import services as accounts
 from accounts.models import CustomerStatus
 from tools import operations, policy, registry
 from tools.clients.shapes import Order
@@ -51,6 +52,8 @@ def why_not(
     """
     if operation.customer.status != CustomerStatus.ACTIVE:
         return CUSTOMER_BLOCKED
+    if isinstance(subject, Order) and not accounts.has_leave(operation.customer_id):
+        return ACCESS_REVOKED  # since the order was read, with a token that is still in hand
     if not still_granted(operation):
         return NOT_GRANTED
     try:

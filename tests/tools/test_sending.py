@@ -332,6 +332,22 @@ def test_a_connection_that_was_never_made_has_done_nothing(buyer, monkeypatch):
     assert send(operation, epoch=2).state == State.SUCCEEDED
 
 
+def test_leave_taken_back_after_the_order_was_read_stops_the_send(buyer):
+    """The shop need not know of it yet: what counts is our own record, from its commit on."""
+    operation = approved(buyer, buyer.order(4000))
+    client, order = sending.look_at_subject(operation)
+    accounts.revoke_delegation(
+        customer_id=buyer.row.pk, reason="customer", actor="customer", now=timezone.now()
+    )
+
+    ended, attempt = sending._begin(operation.pk, order, lease(), is_still_granted)
+
+    assert client is not None
+    assert attempt is None
+    assert (ended.state, ended.reason) == (State.CANCELLED, "access_revoked")
+    assert is_untouched(buyer, operation)
+
+
 def test_a_cancellation_pays_back_the_amount_that_people_were_shown(buyer):
     operation = approved(buyer, buyer.order(4000, status="pending"), "cancel_order")
     order = look(buyer, operation.order_id)
