@@ -510,6 +510,8 @@ def test_a_worker_lost_after_its_bytes_is_found_out(buyer, provider):
     assert found.state == State.SUCCEEDED
     assert len(writes(buyer, operation)) == 1
     assert trail(operation) == [(1, "unknown", "worker_lost")]
+    event = Event.objects.get(action="refund.unknown")
+    assert (event.actor, event.data) == ("system", {"detail": "worker_lost", "epoch": 2})
 
 
 def test_a_worker_that_wakes_up_late_changes_nothing(buyer, provider):
