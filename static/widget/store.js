@@ -102,8 +102,9 @@ export class Store {
     if (!this.delta) return null;
     const task = this.task.get(this.delta.task);
     const step = this.step.get(`${this.delta.task}:${this.delta.step}`);
-    const isWritten = !task || !task.is_live || task.waits_for || (step && step.status === "finished");
-    return isWritten ? null : this.delta;
+    const isWritten = !task || !task.is_live || (step && step.status === "finished");
+    const isBrokenOff = !isWritten && task.waits_for === "model";
+    return isWritten || isBrokenOff ? null : this.delta;
   }
 
   get firstSeq() {
