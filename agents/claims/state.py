@@ -71,8 +71,8 @@ _ENDED_FOR: dict[tuple[str, str], Text] = {
         "wurde nicht ausgeführt: Sie ließ sich nicht an den Shop senden, solange ihr Ja galt.",
     ),
     ("superseded", "policy_changed"): (
-        "was not made: the shop's rules changed in the meantime.",
-        "wurde nicht ausgeführt: Die Regeln des Shops haben sich inzwischen geändert.",
+        "was not made: by the shop's rules it has to be decided differently by now.",
+        "wurde nicht ausgeführt: Nach den Regeln des Shops ist inzwischen anders darüber zu entscheiden.",
     ),
     ("superseded", "ticket_changed"): (
         "was not made: this conversation went on in the meantime.",

@@ -35,7 +35,7 @@ REFUND: dict[str, Any] = {"kind": "refund", "order_id": "1042", "amount_text": "
         (
             "superseded",
             {"reason": "policy_changed"},
-            "was not made: the shop's rules changed in the meantime.",
+            "was not made: by the shop's rules it has to be decided differently by now.",
         ),
         (
             "superseded",
