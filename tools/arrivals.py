@@ -14,15 +14,16 @@ from accounts.services import DelegationRevokedError, ShopUnavailableError
 from tools import execution, inquiries, operations, reversals, sending, transits
 from tools.access import ask
 from tools.adapters import RestingError
-from tools.clients.capabilities import for_provider
 from tools.clients.errors import ShopError
 from tools.clients.shapes import Receipt
 from tools.clock import ClockTimestamp, database_now
 from tools.models import Inquiry, InquiryKind, Observation, Operation, Transit
 from tools.proof import LOOK_UP, TAKEN_BACK, Effect, is_approved_one, is_paid_out, proves
+from tools.settlement import Showed, WrongStateError, can_be_looked_up
 
 LONGEST_PAUSE = timedelta(hours=12)
 GIVE_UP_AFTER = timedelta(days=14)
+_NO_ANSWER = (ShopError, DelegationRevokedError, ShopUnavailableError)
 
 
 def look_after(*, limit: int = 20) -> int:
@@ -32,6 +33,23 @@ def look_after(*, limit: int = 20) -> int:
     """
     due = _due().order_by(F("next_look_at").asc(nulls_first=True), "pk")
     return sum(_take_up(transit) for transit in list(due[:limit]))
+
+
+def look_now(*, operation_id: int, by: str) -> Showed:
+    """Ask the shop at once, for a person, and write down what it shows, as any other look does.
+
+    Calls the shop, so never inside a transaction. Raises WrongStateError for what is not on its way.
+    """
+    operation = sending.get(operation_id)
+    if not operation.is_on_its_way:
+        raise WrongStateError(operation)
+    if not can_be_looked_up(operation):
+        return Showed.CANNOT_BE_ASKED
+    try:
+        receipt = _ask(operation)
+    except _NO_ANSWER:
+        return Showed.NO_ANSWER
+    return _keep(operation.pk, receipt, by)
 
 
 def _due() -> QuerySet[Transit]:
@@ -52,8 +70,7 @@ def _take_up(transit: Transit) -> bool:
     if not _put_off(transit, _next_look(transit, now)):
         return False
     operation = sending.get(transit.operation_id)
-    can_be_asked = for_provider(operation.shop.provider).lookup_by_key
-    if can_be_asked and not execution.is_off(operation):
+    if can_be_looked_up(operation) and not execution.is_off(operation):
         _look(operation, transit)
     if now >= transit.began_at + GIVE_UP_AFTER:
         _give_up(operation.pk)
@@ -77,19 +94,21 @@ def _next_look(transit: Transit, now: datetime) -> datetime:
 def _look(operation: Operation, transit: Transit) -> None:
     """Without an answer nothing is written; the shop may name the time of the next question."""
     try:
-        receipt = ask(
-            operation.customer, lambda client: client.find_effect(operation.idempotency_key)
-        )
-    except (ShopError, DelegationRevokedError, ShopUnavailableError) as exc:
+        receipt = _ask(operation)
+    except _NO_ANSWER as exc:
         wait = getattr(exc, "retry_after", None)
         if wait is not None and not isinstance(exc, RestingError):
             until = database_now() + timedelta(seconds=wait)
             _put_off(transit, max(until, transit.next_look_at or until))
         return
-    _keep(operation.pk, receipt)
+    _keep(operation.pk, receipt, "agent")
 
 
-def _keep(operation_id: int, receipt: Receipt | None) -> None:
+def _ask(operation: Operation) -> Receipt | None:
+    return ask(operation.customer, lambda client: client.find_effect(operation.idempotency_key))
+
+
+def _keep(operation_id: int, receipt: Receipt | None, by: str) -> Showed:
     """Write down what was seen, and what follows from it."""
     with transaction.atomic(durable=True):
         operation = operations.lock(operation_id)
@@ -98,19 +117,25 @@ def _keep(operation_id: int, receipt: Receipt | None) -> None:
         body = {"found": False} if effect is None else {"found": True, "effect": effect.as_body()}
         Observation.objects.create(operation=operation, source=LOOK_UP, body=body, at=now)
         data = {"source": LOOK_UP, "found": effect is not None}
-        operations.record(operation, "observed", actor="agent", at=now, data=data)
-        if effect is not None and operation.is_on_its_way:
-            _weigh(operation, effect, now)
+        operations.record(operation, "observed", actor=by, at=now, data=data)
+        if effect is None:
+            return Showed.NOTHING
+        return _weigh(operation, effect, by, now)
 
 
-def _weigh(operation: Operation, effect: Effect, now: datetime) -> None:
+def _weigh(operation: Operation, effect: Effect, by: str, now: datetime) -> Showed:
     if is_paid_out(operation, effect):
-        transits.end(operation, actor="agent", now=now)
-    elif is_approved_one(operation, effect) and effect.status in TAKEN_BACK:
+        transits.end(operation, actor=by, now=now)
+        return Showed.PAID_OUT
+    if is_approved_one(operation, effect) and effect.status in TAKEN_BACK:
         reversals.open_if_shown(operation, effect, now=now)
-    elif not proves(operation, effect):
+        return Showed.TAKEN_BACK
+    if proves(operation, effect):
+        return Showed.PENDING
+    if operation.is_on_its_way:
         seen = {"source": LOOK_UP, "status": effect.status}
         inquiries.open_once(operation, InquiryKind.CONTRADICTED, now=now, data=seen)
+    return Showed.SOMETHING_ELSE
 
 
 def _give_up(operation_id: int) -> None:

@@ -53,6 +53,16 @@ def weigh(operation: Operation, effect: Effect, source: str, *, now: datetime) -
             open_once(operation, InquiryKind.CONTRADICTED, now=now, data=data)
 
 
+def end(operation: Operation, *, by: str, now: datetime) -> None:
+    """Take off the desk what had no end, now that `by` tells of one.
+
+    In the transaction that has the operation's row locked.
+    """
+    open_ones = operation.inquiries.filter(kind=InquiryKind.NO_END, closed_at=None)
+    if open_ones.update(closed_by=by, closed_at=now):
+        operations.record(operation, "inquiry_closed", actor=by, at=now)
+
+
 @transaction.atomic
 def close(*, operation_id: int, user_id: int, note: str) -> None:
     """Say what was found out, to all that is asked about an operation. Raises InquiryError."""

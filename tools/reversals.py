@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.rights import get_countersigner
-from tools import operations, tickets
+from tools import inquiries, operations, tickets
 from tools.clock import database_now
 from tools.models import Kind, Operation, Reversal, ShopEvent, State
 from tools.proof import LOOK_UP, TAKEN_BACK, Effect, told_since_sent
@@ -69,6 +69,8 @@ def _open(operation: Operation, event: ShopEvent | None, reason: str, now: datet
         operation=operation, event=event, reason=clean(reason, 150), opened_at=now
     )
     data = {"source": LOOK_UP} if event is None else {"event": event.event_id, "type": event.kind}
-    operations.record(operation, "reversed", actor=f"shop:{operation.shop.slug}", at=now, data=data)
+    shop = f"shop:{operation.shop.slug}"
+    operations.record(operation, "reversed", actor=shop, at=now, data=data)
+    inquiries.end(operation, by=shop, now=now)
     tickets.desk().open_case(operation, now=now)
     return True

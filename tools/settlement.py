@@ -86,6 +86,8 @@ class Showed(Enum):
     """What asking the shop came to."""
 
     DONE = "done"
+    PENDING = "pending"
+    PAID_OUT = "paid_out"
     NOTHING = "nothing"
     SOMETHING_ELSE = "something_else"
     TAKEN_BACK = "taken_back"

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from tools import operations
+from tools import inquiries, operations
 from tools.models import Operation, Transit
 from tools.proof import effects_told, is_paid_out
 
@@ -37,6 +37,7 @@ def end(operation: Operation, *, actor: str, now: datetime) -> None:
     transit.arrived_at = now
     transit.save(update_fields=["arrived_at"])
     operations.record(operation, "arrived", actor=actor, at=now)
+    inquiries.end(operation, by=actor, now=now)
 
 
 def _is_told(operation: Operation) -> bool:

@@ -13,7 +13,7 @@ from accounts.step_up import doubt_about
 from agents.console import desk_forms, desk_sights
 from agents.console.conversation import conversation_of
 from agents.console.desk_sights import DeskSight
-from tools import inquiries, reversals, settlement
+from tools import arrivals, inquiries, reversals, settlement
 from tools.facts import look_up
 from tools.models import Operation, Settlement, State
 from tools.settlement import Showed
@@ -48,6 +48,8 @@ REFUSALS: dict[type[settlement.SettlementError], tuple[int, str]] = {
 }
 SHOWN = {
     Showed.DONE: "The shop shows that it happened, so it is settled.",
+    Showed.PENDING: "The shop shows that it took this, and still calls it pending.",
+    Showed.PAID_OUT: "The shop shows that the money was paid out.",
     Showed.NOTHING: (
         "The shop shows nothing under this key. That is no proof that nothing happened, the less "
         "the younger it is."
@@ -81,9 +83,11 @@ def operation(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 def check(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Ask the shop now. What it shows becomes evidence, and settles what it proves."""
-    found = _find(request, operation_id)
+    found, by = _find(request, operation_id), user_of(request).actor
     try:
-        checked = settlement.check_now(operation_id=found.pk, by=user_of(request).actor)
+        if found.is_on_its_way:
+            return _back(found, arrivals.look_now(operation_id=found.pk, by=by))
+        checked = settlement.check_now(operation_id=found.pk, by=by)
     except settlement.SettlementError as exc:
         return _refuse(request, found, exc, "check")
     return _back(found, checked.showed)

@@ -104,6 +104,11 @@ class DeskSight:
         return bool(self.content.get("order")) and "facts" in self.content  # gone after an erasure
 
     @property
+    def is_waited_for(self) -> bool:
+        """Has the shop more to tell of it: how it ended, or where its money is?"""
+        return self.is_unresolved or self.operation.is_on_its_way
+
+    @property
     def can_be_looked_up(self) -> bool:
         return settlement.can_be_looked_up(self.operation)
 

@@ -7,7 +7,7 @@ from django.db import Error, connection, transaction
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import Shop
+from accounts.models import Shop, User
 from agents import dispatch
 from audit.models import Event
 from config.celery import app
@@ -17,7 +17,7 @@ from tests.desk.world import approver, of, told
 from tests.factories import make_approver, make_shop
 from tools import adapters, arrivals, inquiries, unresolved
 from tools.clock import database_now
-from tools.models import Inquiry, Operation, Reversal, Switch, Transit
+from tools.models import Inquiry, Observation, Operation, Reversal, Switch, Transit
 
 pytestmark = pytest.mark.django_db
 
@@ -155,6 +155,19 @@ def test_what_the_shop_tells_later_is_still_believed(pending, teller):
     teller.told(about_refund(pending, id=pending.reference))
 
     assert not of(pending).is_on_its_way
+    assert Inquiry.objects.get().closed_by == f"shop:{pending.shop.slug}"
+    assert unresolved.count_for_people(shop_id=None) == 0
+
+
+def test_what_fails_later_is_a_case_and_no_question_beside_it(pending, teller):
+    age(pending, days=14)
+    arrivals.look_after()
+
+    teller.told(about_refund(pending, "failed", id=pending.reference))
+
+    assert Inquiry.objects.get().closed_at is not None
+    assert Reversal.objects.get().closed_at is None
+    assert unresolved.count_for_people(shop_id=None) == 1
 
 
 def test_an_effect_of_something_else_is_for_the_desk_at_once(pending, buyer):
@@ -272,6 +285,60 @@ def test_the_page_says_what_is_asked_and_takes_the_answer(pending):
     assert answer.status_code == 302
     assert Inquiry.objects.get().closed_at is not None
     assert "still calls" not in client.get("/console/desk/").content.decode()
+
+
+def check(pending, client) -> str:
+    """What the page says after somebody has the shop asked at once."""
+    address = reverse("console:desk-check", args=[pending.pk])
+    assert "Check with the shop now" in client.get(f"/console/desk/{pending.pk}/").content.decode()
+    page = client.post(address, follow=True)
+    assert page.status_code == 200
+    return str(page.content.decode())
+
+
+@pytest.fixture
+def dana(pending) -> Client:
+    client = Client()
+    client.force_login(approver(pending))
+    return client
+
+
+def test_a_person_may_have_the_shop_asked_at_once(pending, buyer, dana):
+    age(pending, days=14)
+    arrivals.look_after()
+
+    assert "still calls it pending" in check(pending, dana)
+    assert Inquiry.objects.get().closed_at is None
+    buyer.shop.arrive(pending.reference)
+    assert "was paid out" in check(pending, dana)
+
+    assert not of(pending).is_on_its_way
+    assert Inquiry.objects.get().closed_at is not None
+    arrived = Event.objects.get(action="refund.arrived")
+    assert arrived.actor == Inquiry.objects.get().closed_by == approver_of(dana)
+    again = dana.post(reverse("console:desk-check", args=[pending.pk]))
+    assert again.status_code == 409
+    assert Event.objects.filter(action="refund.arrived").count() == 1
+
+
+def approver_of(client: Client) -> str:
+    return User.objects.get(pk=client.session["_auth_user_id"]).actor
+
+
+def test_a_shop_that_does_not_answer_a_person_changes_nothing(pending, buyer, dana):
+    before = written(pending)
+    buyer.shop.fault("error_before", scope={"path": "/effects"}, status=503)
+
+    assert "did not answer" in check(pending, dana)
+
+    assert of(pending).is_on_its_way
+    assert written(pending) == before
+
+
+def written(operation: Operation) -> tuple[list[str], int, int]:
+    """What the customer was told, what was seen of it, and what the trail has of it."""
+    events = Event.objects.filter(action__startswith="refund.")
+    return told(operation), Observation.objects.count(), events.count()
 
 
 def test_a_question_is_closed_once_and_stays(pending):
