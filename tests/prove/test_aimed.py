@@ -130,6 +130,24 @@ def test_the_last_try_waits_until_nothing_is_broken_any_more(monkeypatch):
     assert len(tries_before_the_calm) == TRIES - 1
 
 
+def test_a_scenario_whose_tries_are_long_waits_for_the_calm_with_its_second(monkeypatch):
+    """Else a run whose faults spoil it twice would outlast its five minutes."""
+    tries_before_the_calm: list[str] = []
+
+    async def story(order_id: str) -> str:
+        if time.monotonic() >= began + 0.3:
+            return "it came"
+        tries_before_the_calm.append(order_id)
+        raise NotSeenError("the faults ended its request")
+
+    monkeypatch.setattr(aimed, "LATE", 0.0)
+    began = time.monotonic()
+    result = play(monkeypatch, story, calm_after=0.4)
+
+    assert (result.arose, result.tries) == (True, 2)
+    assert len(tries_before_the_calm) == 1
+
+
 def test_a_situation_that_never_arises_says_why(monkeypatch):
     async def story(order_id: str) -> str:
         raise NotSeenError(f"nothing came of {order_id}")

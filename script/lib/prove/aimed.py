@@ -19,6 +19,9 @@ from script.lib.prove.plan import Request, customer
 from script.lib.prove.worker import AFTER_REPLY, BEFORE_WIRE
 
 TRIES = 4  # the last of them once nothing is broken any more
+LATE = (
+    60.0  # seconds that a scenario's tries may have taken before any further one waits for the calm
+)
 ENDED_BEFORE = -1
 PATIENCE = 100.0  # seconds until what a scenario waits for has come, faults and crowd included
 KEY_WINDOW = 60  # seconds, as the provider's record says (tools/clients)
@@ -346,7 +349,7 @@ async def run(crowd: Crowd, aimed: Aimed, turn: asyncio.Lock, calm: asyncio.Even
     """Play a scenario until its situation has arisen, in at most TRIES tries, and to its end.
 
     The faults around it may end its request before it has come to anything, time and again: so the
-    last try waits for the calm.
+    last try waits for the calm, and so does the second of a scenario whose tries are long.
     """
     scenario = next(one for one in SCENARIOS if one.guard == aimed.guard)
     began = time.monotonic()
@@ -356,7 +359,7 @@ async def run(crowd: Crowd, aimed: Aimed, turn: asyncio.Lock, calm: asyncio.Even
     ]
     try:
         for aim in aims:
-            if aim is aims[-1]:
+            if aim is aims[-1] or (aimed.tries and time.monotonic() - began > LATE):
                 await calm.wait()
             await _try(aim, scenario, turn, aimed)
             if aimed.arose:
