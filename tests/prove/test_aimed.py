@@ -83,7 +83,11 @@ def play(monkeypatch, story, *, stops_a_worker: bool = False, calm_after: float 
     async def told(aim: Aim) -> str:
         return str(await story(aim.order_id))
 
+    async def called_again(_: object) -> None:
+        return None
+
     scenario = Scenario("fence", told, "", stops_a_worker=stops_a_worker)
+    monkeypatch.setattr(aimed, "until_called_again", called_again)
     monkeypatch.setattr(aimed, "SCENARIOS", [scenario])
     result = Aimed("fence")
 
@@ -146,6 +150,22 @@ def test_a_scenario_whose_tries_are_long_waits_for_the_calm_with_its_second(monk
 
     assert (result.arose, result.tries) == (True, 2)
     assert len(tries_before_the_calm) == 1
+
+
+def test_in_the_calm_nobody_tries_while_the_shop_is_left_alone():
+    looks: list[str] = []
+
+    class Instance:
+        def read(self, query: str) -> list[tuple[int]]:
+            looks.append(query)
+            return [(1,)] if len(looks) < 3 else []
+
+    class Everybody:
+        instance = Instance()
+
+    asyncio.run(aimed.until_called_again(cast("Crowd", Everybody())))
+
+    assert len(looks) == 3
 
 
 def test_a_situation_that_never_arises_says_why(monkeypatch):

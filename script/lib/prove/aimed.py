@@ -19,9 +19,8 @@ from script.lib.prove.plan import Request, customer
 from script.lib.prove.worker import AFTER_REPLY, BEFORE_WIRE
 
 TRIES = 4  # the last of them once nothing is broken any more
-LATE = (
-    60.0  # seconds that a scenario's tries may have taken before any further one waits for the calm
-)
+LATE = 60.0  # seconds that tries may have taken before any further one waits for the calm
+PAUSE = 60.0  # seconds, the longest that the product leaves a shop alone that does not answer
 ENDED_BEFORE = -1
 PATIENCE = 100.0  # seconds until what a scenario waits for has come, faults and crowd included
 KEY_WINDOW = 60  # seconds, as the provider's record says (tools/clients)
@@ -361,6 +360,7 @@ async def run(crowd: Crowd, aimed: Aimed, turn: asyncio.Lock, calm: asyncio.Even
         for aim in aims:
             if aim is aims[-1] or (aimed.tries and time.monotonic() - began > LATE):
                 await calm.wait()
+                await until_called_again(crowd)
             await _try(aim, scenario, turn, aimed)
             if aimed.arose:
                 break
@@ -370,6 +370,18 @@ async def run(crowd: Crowd, aimed: Aimed, turn: asyncio.Lock, calm: asyncio.Even
     followed = {aim.following for aim in aims if aim.following is not None}
     if followed:
         await asyncio.wait(followed, timeout=150)
+
+
+_RESTS = "SELECT 1 FROM tools_adapter WHERE next_try_at > clock_timestamp()"
+
+
+async def until_called_again(crowd: Crowd) -> None:
+    """While the product leaves the shop alone, a request is told just that: nothing comes of it."""
+    ends_at = time.monotonic() + PAUSE
+    while time.monotonic() < ends_at:
+        if not await asyncio.to_thread(crowd.instance.read, _RESTS):
+            return
+        await asyncio.sleep(0.5)
 
 
 async def _try(aim: Aim, scenario: Scenario, turn: asyncio.Lock, aimed: Aimed) -> None:
