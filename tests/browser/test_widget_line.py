@@ -12,14 +12,22 @@ __all__ = ["visit"]
 
 
 class LineThatGoes:
-    """Passes on what a page says, until the first frame of one kind: the line is gone before it."""
+    """Passes on what a page says, until the first frame of one kind: the line is gone before it.
 
-    def __init__(self, kind: str) -> None:
+    With `stays_away` no other one is had before `comes_back`.
+    """
+
+    def __init__(self, kind: str, *, stays_away: bool = False) -> None:
         self.kind = kind
+        self.is_away = False
+        self.stays_away = stays_away
         self.lost: list[dict[str, Any]] = []
         self.sent: list[dict[str, Any]] = []
 
     def connect(self, socket: WebSocketRoute) -> None:
+        if self.is_away:
+            socket.close(code=1011)
+            return
         server = socket.connect_to_server()
 
         def from_page(message: str | bytes) -> None:
@@ -28,12 +36,16 @@ class LineThatGoes:
                 server.send(message)
             elif not self.lost:
                 self.lost.append(frame)
+                self.is_away = self.stays_away
                 socket.close(code=1011)
             else:
                 self.sent.append(frame)
                 server.send(message)
 
         socket.on_message(from_page)
+
+    def comes_back(self) -> None:
+        self.is_away = False
 
 
 class LineThatKeeps:
@@ -155,13 +167,14 @@ def test_a_network_without_sockets_is_got_on_with_though_they_worked_before(visi
 
 
 def test_a_wish_for_a_person_that_the_line_took_with_it_is_heard(visit):
-    line = LineThatGoes("person")
+    line = LineThatGoes("person", stays_away=True)
     visitor = visit()
     visitor.page.route_web_socket("**/ws/chat/", line.connect)
     chat = visitor.open_as("esther")
     visitor.begin_anew()
     chat.get_by_role("button", name="Talk to a person").click()
     expect(chat.get_by_role("button", name="Asking for a person…")).to_be_visible()
+    line.comes_back()
 
     expect(chat.locator("#presence")).to_have_attribute("data-state", "person")
     assert (len(line.lost), len(line.sent)) == (1, 1)
@@ -169,7 +182,7 @@ def test_a_wish_for_a_person_that_the_line_took_with_it_is_heard(visit):
 
 
 def test_a_form_that_the_line_took_with_it_is_given_once_more_as_the_same(visit, product: Product):
-    line = LineThatGoes("form")
+    line = LineThatGoes("form", stays_away=True)
     visitor = visit()
     visitor.page.route_web_socket("**/ws/chat/", line.connect)
     customer, order = product.newcomer()
@@ -180,6 +193,7 @@ def test_a_form_that_the_line_took_with_it_is_given_once_more_as_the_same(visit,
     chat.get_by_label("Reason").select_option("damaged")
     chat.get_by_role("button", name="Continue").click()
     chat.get_by_label("Amount").fill("1.00")  # too late for what is under way
+    line.comes_back()
 
     expect(chat.locator(".card.action")).to_contain_text("Refund $60.00")
     expect(chat.locator("#needs")).to_be_hidden()
