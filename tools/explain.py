@@ -7,9 +7,12 @@ from django.db.models import Q
 from tools import money
 from tools.models import Finding, Gate, Operation, Verdict
 
-CAME_BACK = "An earlier refund of this order came back to the shop"
-CAME_BACK_BEFORE = "refund_came_back_before"
-STAFF_RULES = (CAME_BACK_BEFORE, "staff_over_limit", "second_staff_over_limit")
+# What asks staff whatever the sum, in words.
+_WHATEVER_THE_SUM = {
+    "refund_came_back_before": "An earlier refund of this order came back to the shop",
+    "end_contradicted_before": "The shop contradicts how an earlier change of this order ended",
+}
+STAFF_RULES = (*_WHATEVER_THE_SUM, "staff_over_limit", "second_staff_over_limit")
 
 
 def list_verdicts(*, task_id: int, step_n: int | None = None) -> list[Verdict]:
@@ -23,7 +26,7 @@ def list_verdicts(*, task_id: int, step_n: int | None = None) -> list[Verdict]:
 def why_staff(operations: Sequence[Operation]) -> dict[int, str]:
     """By operation's id, what asked staff: "$60.00 + $60.00 > $100.00 in 24 hours".
 
-    A sum comes before money that came back. Where two of staff are asked, the limit is the second.
+    A sum comes before what asks whatever the sum. Where two of staff are asked, the limit is the second.
     """
     by_step = {(operation.task_id, operation.step_n): operation.pk for operation in operations}
     if not by_step:
@@ -38,7 +41,7 @@ def why_staff(operations: Sequence[Operation]) -> dict[int, str]:
     )
     return {
         by_step[verdict.task_id, verdict.step_n]: (
-            CAME_BACK if verdict.rule == CAME_BACK_BEFORE else _over_limit(verdict.inputs)
+            _WHATEVER_THE_SUM.get(verdict.rule) or _over_limit(verdict.inputs)
         )
         for verdict in asked
     }

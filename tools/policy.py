@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from django.db.models import Exists, F, OuterRef, Q, Sum
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from accounts.models import Role, Shop
@@ -91,7 +91,7 @@ def get_rolling_total(*, customer_id: int, shop: Shop, now: datetime, before_id:
     out the operation itself and all younger ones, so that of two refunds that together pass the
     limit it is the second that asks staff. Call it with the customer's row locked.
     """
-    after_all = Inquiry.objects.filter(operation=OuterRef("pk"), kind=InquiryKind.CONTRADICTED)
+    after_all = _contradicted().filter(operation=OuterRef("pk"))
     counted = ~Q(state__in=FINAL) | Q(state=State.SUCCEEDED) | Q(Exists(after_all))
     kinds = [Kind.REFUND, Kind.CANCEL] if shop.staff_also_for_cancel else [Kind.REFUND]
     operations = (
@@ -125,13 +125,13 @@ def require_our_refunds_shown(intent: Intent, order: Order, *, shop: Shop, rulin
 def _refunded_at_least(shop: Shop, order_id: str) -> int:
     """What must be refunded of an order by now: all of ours, less what came back to the shop.
 
-    Where other hands had refunded before our last one, its sealed facts say how much, and that
+    That one of ours was made after all counts until somebody has found out. Where other hands had refunded before our last one, its sealed facts say how much, and that
     much again would hide that ours is not shown.
     """
+    after_all = _contradicted().filter(operation=OuterRef("pk"), closed_at=None)
+    made_by_us = Q(state=State.SUCCEEDED) | Q(Exists(after_all))
     ours = list(
-        Operation.objects.filter(
-            shop=shop, order_id=order_id, kind=Kind.REFUND, state=State.SUCCEEDED
-        )
+        Operation.objects.filter(made_by_us, shop=shop, order_id=order_id, kind=Kind.REFUND)
         .select_related("customer", "reversal")
         .order_by("id")
     )
@@ -158,15 +158,31 @@ def require_nothing_is_open(*, ticket_id: int, ruling: Ruling) -> None:
     )
 
 
-def _has_come_back(shop: Shop, order_id: str) -> bool:
-    earlier = Reversal.objects.filter(operation__shop=shop, operation__order_id=order_id)
-    return earlier.exists()
+def _contradicted() -> QuerySet[Inquiry]:
+    return Inquiry.objects.filter(kind=InquiryKind.CONTRADICTED)
+
+
+def _asks_whatever_the_sum(intent: Intent, *, shop: Shop, ruling: Ruling) -> bool:
+    """Are staff asked about any further refund of this order?
+
+    Only people know whether what came back was made good by other means, or what truly was made.
+    """
+    if intent.kind != Kind.REFUND:
+        return False
+    ours = Operation.objects.filter(shop=shop, order_id=intent.order_id)
+    if Reversal.objects.filter(operation__in=ours).exists():
+        ruling.ask(Gate.APPROVAL, "refund_came_back_before", order=intent.order_id)
+        return True
+    if _contradicted().filter(operation__in=ours).exists():
+        ruling.ask(Gate.APPROVAL, "end_contradicted_before", order=intent.order_id)
+        return True
+    return False
 
 
 def required_roles(intent: Intent, *, shop: Shop, rolling_total: int, ruling: Ruling) -> list[str]:
     """Who must say yes: the customer always, staff when money passes the shop's limit, and two of
     staff when it passes the second limit, where the shop has one. Staff also where an earlier refund
-    of the order came back to the shop: it may have been made good by other means.
+    of the order came back to the shop, or the shop contradicts how an earlier change of it ended.
 
     Exactly a limit is not over it. `rolling_total` is what the customer's other refunds of the last
     24 hours come to, in minor units. A second limit below the first asks two all the same.
@@ -184,8 +200,7 @@ def required_roles(intent: Intent, *, shop: Shop, rolling_total: int, ruling: Ru
         "currency": intent.currency,
     }
     roles: list[str] = [Role.CUSTOMER]
-    if intent.kind == Kind.REFUND and _has_come_back(shop, intent.order_id):
-        ruling.ask(Gate.APPROVAL, "refund_came_back_before", order=intent.order_id)
+    if _asks_whatever_the_sum(intent, shop=shop, ruling=ruling):
         roles = [Role.CUSTOMER, Role.STAFF]
     if total > shop.staff_limit:
         ruling.ask(Gate.APPROVAL, "staff_over_limit", **inputs, limit=shop.staff_limit)

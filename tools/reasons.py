@@ -185,6 +185,10 @@ RULES: dict[str, Callable[[Inputs], tuple[str, str]]] = {
         "An earlier refund of the order came back to the shop, and may have been made good since.",
         "Nothing: staff are asked about every further refund of the order.",
     ),
+    "end_contradicted_before": _said(
+        "The shop contradicts how an earlier change of the order ended.",
+        "Nothing: staff are asked about every further refund of the order.",
+    ),
     "staff_over_limit": _staff,
     "second_staff_over_limit": _second_staff,
 }

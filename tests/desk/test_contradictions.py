@@ -9,9 +9,10 @@ from audit.models import Event
 from tests.desk.telling import about_change, about_refund
 from tests.desk.world import approver, of, on_its_way, stuck, told
 from tests.factories import make_caller, make_order, propose
-from tests.tools.desk import lease, look, send
+from tests.tools.desk import call, lease, look, send
 from tools import gateway, inquiries, operations, policy, reconcile, sending, settlement, unresolved
 from tools.clock import database_now
+from tools.explain import why_staff
 from tools.models import Inquiry, Operation, State
 
 pytestmark = pytest.mark.django_db
@@ -149,3 +150,35 @@ def test_an_approver_takes_it_off_the_desk(buyer, teller):
 
     assert unresolved.count_for_people(shop_id=None) == 0
     assert of(operation).is_contradicted
+
+
+def test_of_an_order_refunded_after_all_nothing_is_refunded_before_that_is_cleared_up(
+    buyer, teller
+):
+    """The shop's events say it sooner than its orders show it."""
+    operation = settled(stuck(buyer), State.FAILED)
+    teller.told(about_refund(operation))
+    before = Operation.objects.count()
+
+    decided = propose(make_caller(buyer.row), look(buyer, operation.order_id), amount="5.00")
+
+    assert isinstance(decided, gateway.Refused)
+    assert decided.error == "another_change_in_progress"
+    assert Operation.objects.count() == before
+
+
+def test_afterwards_staff_are_asked_about_every_further_refund_of_it(buyer, teller):
+    operation = settled(stuck(buyer), State.FAILED)
+    teller.told(about_refund(operation))
+    inquiries.close(
+        operation_id=operation.pk, user_id=approver(operation).pk, note="Their mistake."
+    )
+
+    asked = {"order_id": operation.order_id, "amount": "5.00", "reason": "damaged"}
+    decided = call(buyer, "refund_order", asked)
+
+    assert isinstance(decided, gateway.Accepted)
+    assert decided.operation.required_roles == ["customer", "staff"]
+    assert why_staff([decided.operation]) == {
+        decided.operation.pk: "The shop contradicts how an earlier change of this order ended"
+    }
