@@ -108,7 +108,11 @@ def gather(ticket_id: int) -> Proofs:
     ]
     seen = frozenset(order["order_id"] for order in orders)
     return Proofs(
-        known=tuple(known.select_related("customer", "reversal", "transit").order_by("id")),
+        known=tuple(
+            known.select_related("customer", "reversal", "transit")
+            .prefetch_related("inquiries")
+            .order_by("id")
+        ),
         seen=seen,
         deeds=(*cancelled, *refunded),
         coming=_coming(ticket_id, seen) if refunded else (),

@@ -200,10 +200,10 @@ class Operation(models.Model):
 
     @property
     def is_contradicted(self) -> bool:
-        """Has it ended unmade, and does evidence say since that it was made? (A read.)"""
+        """Has it ended unmade, and does evidence say since that it was made? (Reads, like that.)"""
         if not self.is_final or self.state == State.SUCCEEDED:
             return False
-        return self.inquiries.filter(kind=CONTRADICTED).exists()
+        return any(one.kind == CONTRADICTED for one in self.inquiries.all())
 
     # Transitions set fields and nothing else; operations.py locks, checks, saves and records.
 
